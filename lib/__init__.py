@@ -1,0 +1,1 @@
+"""What the scripts in bin/ share: one module a noun."""
