@@ -1,0 +1,86 @@
+"""Files that others trust: written aside, fsynced, renamed, their directory fsynced. Nothing else writes them."""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import socket
+
+_HOST = socket.gethostname().split(".")[0].replace("-", "_") or "localhost"
+_ASIDE = ".tmp-"
+
+
+def aside(path):
+    """A name in the same directory for what is to become `path`; says which process of which host works on it."""
+    return os.path.join(os.path.dirname(path), f"{_ASIDE}{_HOST}-{os.getpid()}-{os.path.basename(path)}")
+
+
+def sync_dir(path):
+    """fsync a directory, so that the names in it survive a loss of power."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """A binary file to write that becomes `path`, whole and durable, when the block ends well; else nothing is left."""
+    temporary = aside(path)
+    try:
+        with open(temporary, "wb") as f:
+            yield f
+            f.flush()
+            os.fsync(f.fileno())
+        os.rename(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    sync_dir(os.path.dirname(path))
+
+
+def write(path, data):
+    """Put `data` (bytes) at `path`, atomically and durably."""
+    with replacing(path) as f:
+        f.write(data)
+
+
+def sweep(directory):
+    """Remove what dead processes of this host left aside in `directory`."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.startswith(_ASIDE) and _is_dead(entry.name):
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(entry.path)
+
+
+def _is_dead(name):
+    host, _, rest = name.removeprefix(_ASIDE).partition("-")
+    pid = rest.partition("-")[0]
+    if host != _HOST or not pid.isdecimal():
+        return False  # a process of another host that shares the directory may still be at it
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        return False
+    return False
+
+
+def sha256(path):
+    """The sha256 of a file's bytes, as hex."""
+    with open(path, "rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256(f)
+
+
+def _sha256(f):  # Python 3.10
+    digest = hashlib.sha256()
+    while chunk := f.read(1 << 20):
+        digest.update(chunk)
+    return digest.hexdigest()
