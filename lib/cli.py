@@ -5,8 +5,10 @@ that scripts work from cron and from any directory with no environment activated
 """
 
 import argparse
+import itertools
 import os
 import signal
+import stat
 import sys
 
 from lib import config, gid
@@ -26,6 +28,44 @@ def _use_venv():
 
 
 _use_venv()
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a reader just dies, without a traceback; writers use `stop`
+
+
+class Stop:
+    """The wish of a user or of the system that this script end: the first SIGINT or SIGTERM. A second one kills.
+
+    signum: the signal that came, 0 while none has
+    """
+
+    def __init__(self):
+        self.signum, self._waiting = 0, False
+
+    def catch(self):
+        """From now on signals end `wait` early and set `signum`, and do nothing else."""
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, self._handle)
+
+    def _handle(self, signum, frame):
+        self.signum = signum
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_DFL)
+        if self._waiting:
+            raise InterruptedError
+
+    def wait(self, call, *args, **kwargs):
+        """What `call(*args, **kwargs)` returns, or None as soon as a signal has come: for calls that may take long."""
+        if self.signum:
+            return None
+        try:
+            self._waiting = True
+            return call(*args, **kwargs)
+        except InterruptedError:
+            return None
+        finally:
+            self._waiting = False
+
+
+stop = Stop()
 
 
 def say(text):
@@ -65,14 +105,15 @@ def given_ids(arguments):
 def ids(arguments, refused):
     """Yield game ids: `arguments` if there are any, else stdin's lines as they come.
 
-    Bad lines of stdin are told on stderr, appended to the list `refused` and skipped.
+    Bad lines of stdin are told on stderr, appended to the list `refused` and skipped. A signal that `stop` caught ends
+    the ids.
     """
     if arguments:
-        yield from given_ids(arguments)
+        yield from until_stopped(given_ids(arguments))
         return
     if sys.stdin.isatty():
         say("reading game ids from the terminal, one a line; Ctrl-D ends")
-    for line in sys.stdin:
+    while line := stop.wait(sys.stdin.readline):
         found = gid.parse(line)
         if found:
             yield found
@@ -81,11 +122,47 @@ def ids(arguments, refused):
             say(f"{line.strip()[:80]!r} is no game id: skipped")
 
 
+def until_stopped(things):
+    """Yield from `things` until a signal that `stop` caught has come."""
+    yield from itertools.takewhile(lambda _: not stop.signum, things)
+
+
+def ids_or_all(arguments, refused):
+    """The ids of the command line or of a pipe, as `ids` yields them; None, for all, when there are none.
+
+    An empty pipe means all too: that is what cron gives a command as its stdin.
+    """
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if arguments or not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
+        return ids(arguments, refused) if arguments else None
+    found = ids([], refused)
+    first = next(found, None)
+    return None if first is None and not refused else itertools.chain([first] if first else [], found)
+
+
+def status(refused):
+    """The exit status of a script that has done its work on all ids but the `refused` ones."""
+    return Usage.status if refused else 0
+
+
+def total(name, n):
+    """One line of a table of totals, on stderr, without the program's name."""
+    print(f"{name} : {n}", file=sys.stderr, flush=True)
+
+
+def tell_bad_lines(manifest):
+    """A line on stderr if the manifest has lines that are no records."""
+    if manifest.bad_lines:
+        say(f"{manifest.path}: {manifest.bad_lines} lines are no records (the first: line {manifest.first_bad});"
+            " they are passed over")
+
+
 def run(main):
     """Run `main()` and exit with its status; errors that input, network or disk cause become one line on stderr."""
     try:
         status = main() or 0
         sys.stdout.flush()
+        status = 128 + stop.signum if stop.signum else status
     except Problem as e:
         say(e)
         status = e.status

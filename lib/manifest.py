@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 
-from lib import gid, workdir
+from lib import files, gid, workdir
 
 _BLOCK = 1 << 24
 
@@ -25,13 +25,13 @@ class Manifest:
 
     latest: gid -> its current record, in the order in which the ids first appeared
     bad_lines: how many lines are no records; first_bad: the number of the first of them, from 1
-    last_shard: the highest shard number that any event ever named, -1 if none
+    claims: shard -> {gid: rows} of all `encoded` events that ever named the shard
+    owners: sha256 -> gid of the game that was downloaded last, or first recorded, with these bytes
     """
 
-    def __init__(self, work, observe=None):
-        """Read the manifest of `work`; `observe(record)`, if given, sees every record in turn. Raises OSError."""
+    def __init__(self, work):
+        """Read the manifest of `work`. Raises OSError."""
         self.path = workdir.path(work, workdir.MANIFEST)
-        self._observe = observe
         self._forget()
         with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as f:
             fcntl.flock(f, fcntl.LOCK_SH)
@@ -40,9 +40,9 @@ class Manifest:
             self._read(f, end)
 
     def _forget(self):
-        self.latest, self.last_shard = {}, -1
+        self.latest, self.claims, self.owners = {}, {}, {}
         self.bad_lines, self.first_bad, self._lines = 0, None, 0
-        self._offset, self._inode = 0, None
+        self._offset, self._inode, self._torn = 0, None, False
 
     def _read(self, f, end):
         """Take in what stands between the last read and `end`, whole lines or a tail without a newline."""
@@ -52,10 +52,14 @@ class Manifest:
         while self._offset < end and (block := f.read(min(_BLOCK, end - self._offset))):
             self._offset += len(block)
             *lines, rest = (rest + block).split(b"\n")
+            if self._torn and lines:
+                del lines[0]  # what ends here was taken when it was the tail
+            self._torn = False
             for line in lines:
                 self._take(line)
         if rest:
             self._take(rest)
+            self._torn = True
 
     def _take(self, line):
         self._lines += 1
@@ -75,12 +79,14 @@ class Manifest:
             record["sha256"] = before["sha256"]
             if "size" in before:
                 record.setdefault("size", before["size"])
-        name = record.get("shard")
-        if isinstance(name, str) and name[6:].isdecimal():
-            self.last_shard = max(self.last_shard, int(name[6:]))
+        status, sha256 = record.get("status"), record.get("sha256")
+        if status == "encoded" and isinstance(record.get("shard"), str):
+            self.claims.setdefault(record["shard"], {})[game] = record.get("n_samples")
+        if status == "downloaded":
+            self.owners[sha256] = game
+        elif status != "duplicate" and isinstance(sha256, str):
+            self.owners.setdefault(sha256, game)
         self.latest[game] = record
-        if self._observe:
-            self._observe(record)
 
     @contextlib.contextmanager
     def locked(self):
@@ -128,6 +134,8 @@ class Manifest:
         except BaseException:
             os.ftruncate(fd, size)
             raise
+        if not size:
+            files.sync_dir(os.path.dirname(self.path))
         with open(fd, "rb", closefd=False) as f:
             self._read(f, size + len(data))
 
