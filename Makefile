@@ -17,17 +17,41 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
 VENV := .venv/.ready
+LIST := $(if $(IDS),,$(YEAR:%=$(WORK)/game_ids_%.txt))
+# the scripts of a run end when the make that the user started ends, however it ends
+export RUN_PID ?= $(shell echo $$PPID)
+RUN_PID := $(RUN_PID)
 
-.PHONY: run check status rebuild-index setup test lint help
+.NOTPARALLEL:
+.PHONY: run steps check-first adopt encode check status rebuild-index setup test lint help
 .DEFAULT_GOAL := help
 
 run: $(VENV)  ## check, adopt, download, encode, index, status: everything that is left to do
+	@bin/with-lock -- $(MAKE) --no-print-directory steps
+
+steps: check-first adopt $(LIST) encode
+check-first:
 	@bin/verify-xml $(QUIET) </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true
 	@bin/verify-shards $(QUIET) 2>&1 || true
+adopt:
 	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
-	@bin/encode-batch $(QUIET) --queued </dev/null >/dev/null
-	@bin/rebuild-index $(QUIET)
-	@$(if $(QUIET),,bin/manifest-status)
+encode:
+	@status=0; \
+	bin/fetch-paipu $(QUIET) --queued <$(or $(IDS),$(LIST),/dev/null) | \
+	  bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
+	bin/rebuild-index $(QUIET) || status=$$?; \
+	$(if $(QUIET),:,bin/manifest-status); \
+	exit $$status
+
+ifneq ($(YEAR),)
+$(WORK)/raw/scraw$(YEAR).zip:
+	@bin/fetch-index $(QUIET)
+$(LIST): $(WORK)/raw/scraw$(YEAR).zip $(WORK)/raw/rooms $(wildcard $(WORK)/raw/scc$(YEAR)*)
+	@bin/extract-ids $(QUIET) --output $@
+$(WORK)/raw/rooms: FORCE
+	@mkdir -p $(@D); echo '$(ROOMS)' | cmp -s - $@ || echo '$(ROOMS)' >$@
+FORCE:
+endif
 
 check: $(VENV)  ## hold files and shards against the manifest; REPAIR=1 deletes damaged XML files and queues their games
 	@status=0; bin/verify-xml $(QUIET) </dev/null 2>&1 || status=$$?; \

@@ -5,14 +5,18 @@ that scripts work from cron and from any directory with no environment activated
 """
 
 import argparse
+import contextlib
 import itertools
 import os
+import re
 import signal
 import stat
 import sys
+import threading
+import time
 
-from lib import config, gid
-from lib.errors import Problem, Usage
+from lib import config, gid, progress
+from lib.errors import Interrupted, Problem, Usage
 
 PROG = os.path.basename(sys.argv[0])
 
@@ -31,6 +35,17 @@ _use_venv()
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # a reader just dies, without a traceback; writers use `stop`
 
 
+def _follow(pid):
+    try:
+        while True:
+            os.kill(pid, 0)
+            time.sleep(0.2)
+    except ProcessLookupError:
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+    except PermissionError:
+        pass  # the number belongs to somebody else by now, or always did
+
+
 class Stop:
     """The wish of a user or of the system that this script end: the first SIGINT or SIGTERM. A second one kills.
 
@@ -41,26 +56,30 @@ class Stop:
         self.signum, self._waiting = 0, False
 
     def catch(self):
-        """From now on signals end `wait` early and set `signum`, and do nothing else."""
+        """From now on a signal sets `signum`, ends a `waiting` block, and does nothing else.
+
+        The end of the make that started us ($RUN_PID) counts as SIGTERM: a killed run leaves nobody at work behind.
+        """
         for signum in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signum, self._handle)
+        if os.environ.get("RUN_PID", "").isdecimal():
+            threading.Thread(target=_follow, args=[int(os.environ["RUN_PID"])], daemon=True).start()
 
     def _handle(self, signum, frame):
         self.signum = signum
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, signal.SIG_DFL)
         if self._waiting:
-            raise InterruptedError
+            raise Interrupted
 
-    def wait(self, call, *args, **kwargs):
-        """What `call(*args, **kwargs)` returns, or None as soon as a signal has come: for calls that may take long."""
-        if self.signum:
-            return None
+    @contextlib.contextmanager
+    def waiting(self):
+        """A block in which nothing is half done: a signal, also an earlier one, raises Interrupted there."""
+        self._waiting = True
         try:
-            self._waiting = True
-            return call(*args, **kwargs)
-        except InterruptedError:
-            return None
+            if self.signum:
+                raise Interrupted
+            yield
         finally:
             self._waiting = False
 
@@ -70,7 +89,7 @@ stop = Stop()
 
 def say(text):
     """One line on stderr, after the program's name."""
-    print(f"{PROG}: {text}", file=sys.stderr, flush=True)
+    progress.write(f"{PROG}: {text}")
 
 
 def parser(doc, ids=False):
@@ -94,6 +113,23 @@ def knob(p, flag, name, kind=int, least=0, help=""):
                    help=f"{help} (now: {config.get(name) or 'none'})")
 
 
+def year_knob(p):
+    """Add --year."""
+
+    def parse(text):
+        if not re.fullmatch("20[0-9]{2}", text):
+            raise Usage(f"--year {text}: a year like 2024 is needed")
+        return int(text)
+
+    p.add_argument("--year", type=parse, default=config.get("YEAR") or None, help="the year (now: %(default)s)")
+
+
+def session_knobs(p):
+    """Add the options of a script that asks the server."""
+    knob(p, "--max-refusals", "MAX_REFUSALS", least=1, help="refusals in a row after which to stop")
+    knob(p, "--delay", "DELAY", float, help="seconds between requests")
+
+
 def given_ids(arguments):
     """The ids of the command line, normalised; raises Usage naming the first that is none."""
     for text in arguments:
@@ -113,7 +149,7 @@ def ids(arguments, refused):
         return
     if sys.stdin.isatty():
         say("reading game ids from the terminal, one a line; Ctrl-D ends")
-    while line := stop.wait(sys.stdin.readline):
+    while line := _next_line():
         found = gid.parse(line)
         if found:
             yield found
@@ -122,9 +158,22 @@ def ids(arguments, refused):
             say(f"{line.strip()[:80]!r} is no game id: skipped")
 
 
+def _next_line():
+    try:
+        with stop.waiting():
+            return sys.stdin.readline()
+    except Interrupted:
+        return ""
+
+
 def until_stopped(things):
     """Yield from `things` until a signal that `stop` caught has come."""
     yield from itertools.takewhile(lambda _: not stop.signum, things)
+
+
+def stdin_is_file():
+    """True if stdin is a file on disk: it can be read to its end before the work begins."""
+    return stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
 
 
 def ids_or_all(arguments, refused):
@@ -170,8 +219,8 @@ def run(main):
         # whoever read our stdout has had enough; point it elsewhere so that the interpreter's own flush is quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 128 + signal.SIGPIPE
-    except KeyboardInterrupt:
-        status = 130
+    except Interrupted:
+        status = 128 + stop.signum
     except ImportError as e:
         say(f"{e}; run `make setup` in {config.ROOT} once")
         status = 1

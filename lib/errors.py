@@ -17,3 +17,7 @@ class Busy(Problem):
     """Somebody else holds a lock that is needed; trying later helps. Exit status 75 (EX_TEMPFAIL)."""
 
     status = 75
+
+
+class Interrupted(BaseException):
+    """A signal asks the script to end while it was waiting for something; no Exception, so that nobody retries it."""

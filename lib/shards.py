@@ -95,7 +95,8 @@ class Writer:
         files.write(os.path.join(self.path, META), json.dumps(meta).encode() + b"\n")
 
     def move_into_place(self, work, used):
-        """Rename the finished shard to the number after all `used` and present ones. Returns its name, raises OSError."""
+        """Rename the finished shard to the number after all `used` and present ones; returns its name. Raises OSError.
+        """
         highest = max((n for n in [*used, *map(number, names(work))] if n is not None), default=-1)
         name = workdir.SHARD.format(highest + 1)
         os.rename(self.path, workdir.path(work, "cache", name))
