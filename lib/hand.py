@@ -40,7 +40,7 @@ class Hand:
         self.melds = [[], [], [], []]  # m codes, oldest first
         self.left = len(wall) - 52  # the next draw stands just before this place
         self.kans, self.shown = 0, 1
-        self.due = self.pending = 0  # indicators to turn with the next draw, with the next discard
+        self.pending = 0  # indicators to turn with the next discard or kan
         self.draws = True  # does the next own turn begin with a draw,
         self.replacement = False  # and from the dead wall?
         self.ends = []
@@ -74,8 +74,6 @@ class Hand:
             self.shown += 1
 
     def _draw(self, seat):
-        self._turn_indicators(self.due)
-        self.due = 0
         self.left -= not self.replacement
         self.tile = self.wall[REPLACEMENTS[self.kans - 1] if self.replacement else self.left]
         self.draws = self.replacement = False
@@ -108,10 +106,11 @@ class Hand:
         self.engine.make_selection(index)
 
     def _kan(self, seat, code, closed=False):
-        self.due, self.pending = (self.pending + 1, 0) if closed else (self.pending, 1)
+        self._meld(seat, code)
+        self._turn_indicators(self.pending + closed)
+        self.pending = int(not closed)
         self.kans += 1
         self.draws = self.replacement = True
-        self._meld(seat, code)
 
     def _meld(self, seat, code):
         self.melds[seat] = [m for m in self.melds[seat] if not log.grows(m, code)] + [code]
