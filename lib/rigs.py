@@ -20,6 +20,11 @@ RIGS = {
         "scripts": ["Riichi:5z", "Riichi:6z", "Riichi:5z", "Riichi:6z"],
         "draws": "5656z",
     },
+    "double riichi": {
+        "hands": ["234567m34599p23s"],
+        "scripts": ["Riichi:7z", QUIET, QUIET, QUIET],
+        "draws": "7z???1s",
+    },
     "ron3": {
         "hands": ["6p", "345678m23488s45p", "23466m345678s78p", "22345m456777s57p"],
         "scripts": ["Discard:6p", "Ron", "Ron", "Ron"],
