@@ -10,8 +10,8 @@ _LIMIT = 1 << 24  # bytes that a gzip body may unpack to; a long hanchan has 60 
 
 
 def judge(record, sha256):
-    """'ok', 'corrupt' or 'unknown' for a file with this hash, given its id's current record (None: no record)."""
-    known = (record or {}).get("sha256")
+    """'ok', 'corrupt' or 'unknown' for a file with this hash, given its id's current record ({}: no record)."""
+    known = record.get("sha256")
     if known is None:
         return "unknown"
     return "ok" if known == sha256 else "corrupt"
@@ -31,19 +31,17 @@ def check(work, latest, ids=None):
             else:
                 present.add(game)
                 yield _check_one(work, latest, game)
-        ids = (game for game, record in latest.items() if record.get("status") == "downloaded" and game not in present)
+        ids = [game for game, record in latest.items() if record.get("status") == "downloaded" and game not in present]
     for game in ids:
         yield _check_one(work, latest, game)
 
 
 def _check_one(work, latest, game):
-    record = latest.get(game)
+    record = latest.get(game) or {}
     try:
-        sha256 = files.sha256(workdir.xml(work, game)) if record and "sha256" in record else None
+        sha256 = files.sha256(workdir.xml(work, game))
     except FileNotFoundError:
         return ("missing" if record.get("status") == "downloaded" else "absent"), game, None
-    if sha256 is None and not os.path.lexists(workdir.xml(work, game)):
-        return "absent", game, None
     return judge(record, sha256), game, sha256
 
 
@@ -52,7 +50,7 @@ def throw_out(work, manifest, game):
     path = workdir.xml(work, game)
     with manifest.locked() as append:
         try:
-            if judge(manifest.latest.get(game), files.sha256(path)) != "corrupt":
+            if judge(manifest.latest.get(game, {}), files.sha256(path)) != "corrupt":
                 return False
             os.unlink(path)
         except FileNotFoundError:
@@ -126,6 +124,6 @@ def _is_sound(work, record, sha256):
 
 def read(work, game):
     """(bytes, sha256) of a game's file; raises OSError."""
-    with open(workdir.xml(work, game), "rb") as f:
+    with files.open_regular(workdir.xml(work, game)) as f:
         data = f.read()
     return data, hashlib.sha256(data).hexdigest()
