@@ -91,7 +91,7 @@ def say(text):
 def parser(doc, ids=False):
     """An ArgumentParser whose --help is `doc`, with --work, --quiet and, if asked for, ids as arguments."""
     p = argparse.ArgumentParser(prog=PROG, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--work", metavar="DIR", default=config.get("WORK"), help="work directory (now: %(default)s)")
+    p.add_argument("--work", metavar="DIR", default=config.work(), help="work directory (now: %(default)s)")
     p.add_argument("-q", "--quiet", action="store_true", help="say nothing unless something happened or is wrong")
     if ids:
         p.add_argument("ids", nargs="*", metavar="gid", help="game ids; none: read them from stdin, one a line")

@@ -7,19 +7,24 @@ import re
 from lib.errors import Usage
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-_LINE = re.compile(r"^(\w+)\s*\?=\s*([^#\n]*?)\s*(?:#\s*(.*))?$", re.M)
+_LINE = re.compile(r"^(\w+)[ \t]*\?=[ \t]*([^#\n]*?)[ \t]*(?:#.*)?$", re.M)
 
 
 @functools.cache
 def defaults():
     """name -> default, as text, for every knob of config.mk."""
     with open(os.path.join(ROOT, "config.mk"), encoding="utf-8") as f:
-        return {name: value for name, value, _ in _LINE.findall(f.read())}
+        return dict(_LINE.findall(f.read()))
 
 
 def get(name):
-    """The setting as text: the environment's if set there, else config.mk's default."""
-    return os.environ.get(name, defaults()[name]).strip()
+    """The setting as text: the environment's if it says anything there, else config.mk's default."""
+    return os.environ.get(name, "").strip() or defaults()[name]
+
+
+def work():
+    """The work directory: $WORK, else the default, which is below the tree wherever the script is called from."""
+    return os.environ.get("WORK", "").strip() or os.path.join(ROOT, defaults()["WORK"])
 
 
 def number(name, kind=int, least=0):
@@ -35,6 +40,6 @@ def parse_number(text, name, kind=int, least=0):
         value = kind(text)
     except ValueError:
         raise Usage(f"{name}={text}: not a number") from None
-    if not value >= least:
-        raise Usage(f"{name}={text}: must be at least {least}")
+    if not least <= value < float("inf"):
+        raise Usage(f"{name}={text}: must be a number of at least {least}")
     return value

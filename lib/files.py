@@ -1,10 +1,12 @@
 """Files that others trust: written aside, fsynced, renamed, their directory fsynced. Nothing else writes them."""
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
 import socket
+import stat
 
 _HOST = socket.gethostname().split(".")[0].replace("-", "_") or "localhost"
 _ASIDE = ".tmp-"
@@ -17,7 +19,7 @@ def aside(path):
 
 def sync_dir(path):
     """fsync a directory, so that the names in it survive a loss of power."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    fd = os.open(path or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
     finally:
@@ -79,9 +81,17 @@ def is_alive(pid):
         return True  # another user's, or a system without /proc
 
 
+def open_regular(path):
+    """A file opened to be read as bytes; FileNotFoundError also for a link, which may lead anywhere, and for a pipe or
+    a directory."""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        raise FileNotFoundError(errno.ENOENT, "not a regular file", path)
+    return open(path, "rb")
+
+
 def sha256(path):
-    """The sha256 of a file's bytes, as hex."""
-    with open(path, "rb") as f:
+    """The sha256 of a regular file's bytes, as hex; raises OSError as open_regular does."""
+    with open_regular(path) as f:
         return hashlib.file_digest(f, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256(f)
 
 

@@ -13,6 +13,7 @@ import os
 from lib import files, gid, workdir
 
 _BLOCK = 1 << 24
+_TEXTS = "status", "sha256", "shard"  # decisions are made by these: a line where they are no text is no record
 
 
 def now():
@@ -68,23 +69,23 @@ class Manifest:
         try:
             record = json.loads(line.decode())
             game = record["gid"]
-            if not gid.is_gid(game):
+            if not gid.is_gid(game) or not all(isinstance(record.get(key), str | None) for key in _TEXTS):
                 raise ValueError(game)
         except (ValueError, KeyError, TypeError, RecursionError):
             self.bad_lines += 1
             self.first_bad = self.first_bad or self._lines
             return
         before = self.latest.get(game)
-        if before and "sha256" in before and record.get("sha256", before["sha256"]) == before["sha256"]:
+        if before and before.get("sha256") and record.get("sha256") in (None, before["sha256"]):
             record["sha256"] = before["sha256"]
             if "size" in before:
                 record.setdefault("size", before["size"])
         status, sha256 = record.get("status"), record.get("sha256")
-        if status == "encoded" and isinstance(record.get("shard"), str):
+        if status == "encoded" and record.get("shard"):
             self.claims.setdefault(record["shard"], {})[game] = record.get("n_samples")
         if status == "downloaded":
             self.owners[sha256] = game
-        elif status != "duplicate" and isinstance(sha256, str):
+        elif status != "duplicate":
             self.owners.setdefault(sha256, game)
         self.latest[game] = record
 
@@ -123,7 +124,9 @@ class Manifest:
         if not records:
             return
         size = os.fstat(fd).st_size
-        lines = b"".join(json.dumps({"ts": now(), **record}, ensure_ascii=False).encode() + b"\n" for record in records)
+        lines = b"".join(  # what UTF-8 has no bytes for, half of a surrogate pair, JSON can still escape
+            json.dumps({"ts": now(), **record}, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+            for record in records)
         torn = size and os.pread(fd, 1, size - 1) != b"\n"
         data = b"\n" + lines if torn else lines
         try:

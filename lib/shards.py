@@ -4,11 +4,12 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 
 import numpy as np
 
-from lib import files, schema, workdir
+from lib import files, gid, schema, workdir
 
 META = "meta.json"
 LAYOUT = "dense"
@@ -23,20 +24,27 @@ def names(work):
 
 def number(name):
     """The number of a shard from its name, None if the name is no shard's."""
-    digits = name.removeprefix("shard_")
-    return int(digits) if digits.isdecimal() and workdir.SHARD.format(int(digits)) == name else None
+    found = re.fullmatch(r"shard_([0-9]{5}|[1-9][0-9]{5,9})", name or "")
+    return int(found[1]) if found else None
 
 
 def read_meta(work, name):
     """A shard's meta.json as a dict; raises OSError or ValueError when it is missing, torn or no shard's."""
+    if number(name) is None:
+        raise ValueError("no shard's name")  # before it becomes a path
     with open(workdir.path(work, "cache", name, META), encoding="utf-8") as f:
-        meta = json.load(f)
+        text = f.read()
     try:
-        spans = [(g["gid"], g["sha256"], int(g["start"]), int(g["n_rows"])) for g in meta["games"]]
-        if meta["n_rows"] != sum(n for *_, n in spans):
-            raise ValueError("n_rows is not the sum of its games")
-    except (KeyError, TypeError) as e:
-        raise ValueError(f"not the meta.json of a shard: {e!r}") from None
+        meta = json.loads(text)
+        rows = 0
+        for g in meta["games"]:
+            if not (gid.is_gid(g["gid"]) and isinstance(g["sha256"], str) and g["start"] == rows and g["n_rows"] >= 0):
+                raise ValueError(f"{META} is damaged at row {rows}")
+            rows += g["n_rows"]
+        if meta["n_rows"] != rows:
+            raise ValueError(f"{META} says {meta['n_rows']} rows, its games have {rows}")
+    except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as e:
+        raise ValueError(f"{META} is no shard's: {e!r}") from None
     return meta
 
 

@@ -10,8 +10,8 @@ _LIMIT = 1 << 24  # bytes that a gzip body may unpack to; a long hanchan has 60 
 
 
 def judge(record, sha256):
-    """'ok', 'corrupt' or 'unknown' for a file with this hash, given its id's current record (None: no record)."""
-    known = (record or {}).get("sha256")
+    """'ok', 'corrupt' or 'unknown' for a file with this hash, given its id's current record ({}: no record)."""
+    known = record.get("sha256")
     if known is None:
         return "unknown"
     return "ok" if known == sha256 else "corrupt"
@@ -31,19 +31,17 @@ def check(work, latest, ids=None):
             else:
                 present.add(game)
                 yield _check_one(work, latest, game)
-        ids = (game for game, record in latest.items() if record.get("status") == "downloaded" and game not in present)
+        ids = [game for game, record in latest.items() if record.get("status") == "downloaded" and game not in present]
     for game in ids:
         yield _check_one(work, latest, game)
 
 
 def _check_one(work, latest, game):
-    record = latest.get(game)
+    record = latest.get(game) or {}
     try:
-        sha256 = files.sha256(workdir.xml(work, game)) if record and "sha256" in record else None
+        sha256 = files.sha256(workdir.xml(work, game))
     except FileNotFoundError:
         return ("missing" if record.get("status") == "downloaded" else "absent"), game, None
-    if sha256 is None and not os.path.lexists(workdir.xml(work, game)):
-        return "absent", game, None
     return judge(record, sha256), game, sha256
 
 
@@ -52,7 +50,7 @@ def throw_out(work, manifest, game):
     path = workdir.xml(work, game)
     with manifest.locked() as append:
         try:
-            if judge(manifest.latest.get(game), files.sha256(path)) != "corrupt":
+            if judge(manifest.latest.get(game, {}), files.sha256(path)) != "corrupt":
                 return False
             os.unlink(path)
         except FileNotFoundError:
@@ -65,37 +63,48 @@ def throw_out(work, manifest, game):
 def adopt(work, manifest, game):
     """Take in the file of a game that the manifest does not know, or knows as lost or failed with other bytes.
 
-    Returns the status appended ('downloaded', 'duplicate'), 'left' when the file is where it belongs already or is
-    damaged, 'deleted' when it was a duplicate's left-over. Raises OSError.
+    Returns the status appended ('downloaded', 'duplicate'), 'left' when the file is where it belongs already, is
+    damaged or gone, 'deleted' when it was a duplicate's left-over. Raises OSError.
     """
-    path = workdir.xml(work, game)
-    record = manifest.latest.get(game)
-    if record and record.get("status") in ("encoded", "downloaded"):
+    if _is_settled(manifest.latest.get(game)):
         return "left"
-    data, sha256 = read(work, game)
-    with manifest.locked() as append:
+    with manifest.locked() as append:  # reading it under the lock too: others adopt, replace and delete it there
         record = manifest.latest.get(game)
+        try:
+            data, sha256 = read(work, game)
+        except FileNotFoundError:
+            return "left"
         if record and not _is_news(record, data, sha256):
             return "left"
-        known = bool(record) and record["status"] == "duplicate"
+        known = bool(record) and record.get("status") == "duplicate"
         twin = find_twin(work, manifest, game, sha256) if data else None
         if twin:
             if not known:
                 append([{"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}])
-            os.unlink(path)
+            os.unlink(workdir.xml(work, game))
             return "deleted" if known else "duplicate"
         append([{"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data)}])
     return "downloaded"
 
 
+def _is_settled(record):
+    """True if no file that may stand there changes what is known of a game: it is encoded, or known by its bytes."""
+    status = (record or {}).get("status")
+    return status == "encoded" or (status == "downloaded" and record.get("sha256") is not None)
+
+
 def _is_news(record, data, sha256):
     """True if a file with these bytes changes what the manifest knows of a game that it knows."""
-    status = record.get("status")
-    if status == "corrupt":
-        return sha256 != record.get("found")  # the damaged file itself is left for repair
-    if status == "failed":
-        return "sha256" not in record or (sha256 != record["sha256"] and is_whole(data))
-    return status == "duplicate" and sha256 == record.get("sha256")
+    status, known = record.get("status"), record.get("sha256")
+    if _is_settled(record):
+        return False
+    if known is None:
+        return status in ("corrupt", "downloaded", "failed")
+    if status == "corrupt" and sha256 != known:
+        return sha256 != record.get("found") and is_whole(data)  # the damaged file itself is left for repair
+    if status == "failed" and record.get("stage") == "encode":
+        return sha256 != known and is_whole(data)
+    return status in ("corrupt", "failed", "duplicate") and sha256 == known
 
 
 def is_whole(data):
@@ -126,6 +135,6 @@ def _is_sound(work, record, sha256):
 
 def read(work, game):
     """(bytes, sha256) of a game's file; raises OSError."""
-    with open(workdir.xml(work, game), "rb") as f:
+    with files.open_regular(workdir.xml(work, game)) as f:
         data = f.read()
     return data, hashlib.sha256(data).hexdigest()
