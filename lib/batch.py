@@ -2,21 +2,30 @@
 
 import collections
 
-from lib import encoder, shards, xmls
+from lib import claims, encoder, shards, xmls
 
 
 class Batch:
     """What one encoding process does. tally: how many games went which way, for the closing line."""
 
-    def __init__(self, work, manifest, shard_rows):
-        """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows."""
+    def __init__(self, work, manifest, shard_rows, deep=False):
+        """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
+
+        What a killed run left unclaimed is claimed at once. Games whose shard is gone or damaged are due again; deep:
+        damage is looked for in every byte. Raises OSError.
+        """
         self.work, self.manifest, self.shard_rows = work, manifest, shard_rows
         self.tally = collections.Counter()
         self._writer = None
+        self._rescued = claims.finish_interrupted(work, manifest, encoder.ENCODER)
+        self._gone = claims.broken(work, manifest, deep)
 
     def queued(self):
         """The ids that the manifest has for encoding, in its order."""
-        return [game for game, r in self.manifest.latest.items() if shards.is_due(r, encoder.ENCODER)]
+        return [game for game, r in self.manifest.latest.items() if self._is_due(r)]
+
+    def _is_due(self, record):
+        return claims.is_due(record, encoder.ENCODER, self._gone)
 
     def run(self, ids):
         """Encode `ids` as they come; yields each id once its shard is in place and its event is appended.
@@ -25,7 +34,7 @@ class Batch:
         OSError; what was encoded but not yet in place is dropped then, and is encoded again by the next run.
         """
         try:
-            yield from self._count(shards.finish_interrupted(self.work, self.manifest, encoder.ENCODER))
+            yield from self._count(self._rescued)
             for game in ids:
                 rows = self._encode(game)
                 if rows:
@@ -38,17 +47,20 @@ class Batch:
 
     def _encode(self, game):
         """(sha256, rows) of a game that is due and sound, else None, with what happened tallied and recorded."""
-        if not shards.is_due(self.manifest.latest.get(game), encoder.ENCODER):
+        if not self._is_due(self.manifest.latest.get(game)):
             with self.manifest.locked():  # others may have appended it since we read
                 pass
         record = self.manifest.latest.get(game)
-        if not shards.is_due(record, encoder.ENCODER):
+        if not self._is_due(record):
             self.tally["not in the manifest" if record is None else "settled before"] += 1
             return None
         try:
             data, sha256 = xmls.read(self.work, game)
         except FileNotFoundError:
-            self.tally["file missing"] += 1
+            if record["status"] == "encoded":  # its rows are gone, and so is what they were made from
+                self._settle(game, record, {"gid": game, "status": "corrupt"})
+            else:
+                self.tally["file missing"] += 1
             return None
         if sha256 != record.get("sha256"):
             self._settle(game, record, {"gid": game, "status": "corrupt", "found": sha256})
@@ -81,7 +93,7 @@ class Batch:
     def close(self):
         """Put the shard in the making in its place; yields the ids that it holds."""
         if self._writer:
-            done = shards.commit(self._writer, self.manifest, self.work, encoder.ENCODER)
+            done = claims.commit(self._writer, self.manifest, self.work, encoder.ENCODER, self._gone)
             self._writer = None
             yield from self._count(done)
 

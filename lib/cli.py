@@ -16,8 +16,8 @@ import threading
 import time
 
 from lib import config, gid, progress
-from lib.files import is_alive
 from lib.errors import Interrupted, Problem, Usage
+from lib.files import is_alive
 
 PROG = os.path.basename(sys.argv[0])
 
@@ -118,6 +118,12 @@ def year_knob(p):
         return int(text)
 
     p.add_argument("--year", type=parse, default=config.get("YEAR") or None, help="the year (now: %(default)s)")
+
+
+def deep_switch(p):
+    """Add --deep."""
+    p.add_argument("--deep", action="store_true", default=config.get("DEEP") == "1",
+                   help="hash every array of every shard too")
 
 
 def session_knobs(p):

@@ -2,7 +2,7 @@
 
 import json
 
-from lib import files, schema, shards, workdir
+from lib import claims, files, schema, shards, workdir
 
 
 def build(work, latest):
@@ -27,7 +27,7 @@ def build(work, latest):
             if record is None:
                 continue
             span = [g["start"], g["start"] + g["n_rows"]]
-            if not shards.bears_out(g, record):
+            if not claims.bears_out(g, record):
                 problems.append(f"{name}: {g['gid']} left out: the manifest claims other rows than meta.json has")
                 continue
             n += g["n_rows"]

@@ -21,6 +21,17 @@ def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def parse(line):
+    """The record in a line of bytes, None if the line is none."""
+    try:
+        record = json.loads(line.decode())
+        if gid.is_gid(record["gid"]) and all(isinstance(record.get(key), str | None) for key in _TEXTS):
+            return record
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return None
+
+
 class Manifest:
     """The manifest of a work directory, as far as it has been read.
 
@@ -66,15 +77,12 @@ class Manifest:
         self._lines += 1
         if not line:
             return
-        try:
-            record = json.loads(line.decode())
-            game = record["gid"]
-            if not gid.is_gid(game) or not all(isinstance(record.get(key), str | None) for key in _TEXTS):
-                raise ValueError(game)
-        except (ValueError, KeyError, TypeError, RecursionError):
+        record = parse(line)
+        if record is None:
             self.bad_lines += 1
             self.first_bad = self.first_bad or self._lines
             return
+        game = record["gid"]
         before = self.latest.get(game)
         if before and before.get("sha256") and record.get("sha256") in (None, before["sha256"]):
             record["sha256"] = before["sha256"]
@@ -83,6 +91,8 @@ class Manifest:
         status, sha256 = record.get("status"), record.get("sha256")
         if status == "encoded" and record.get("shard"):
             self.claims.setdefault(record["shard"], {})[game] = record.get("n_samples")
+        for name in record.get("dropped") or ():
+            self.claims.setdefault(name, {})  # its number stays used
         if status == "downloaded":
             self.owners[sha256] = game
         elif status != "duplicate":

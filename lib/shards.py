@@ -119,108 +119,29 @@ class Writer:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def claim(game, name):
-    """The `encoded` event of a meta.json entry `game` in the shard `name`."""
-    return {"gid": game["gid"], "status": "encoded", "shard": name, "n_samples": game["n_rows"],
-            "sha256": game["sha256"], "start": game["start"]}
-
-
-def bears_out(game, record):
-    """True if the meta.json entry `game` has just the rows, of just the bytes, that an `encoded` record claims."""
-    return all(record.get(key, value) == value for key, value in claim(game, record.get("shard")).items())
-
-
-def check(work, claims, latest):
-    """Yield (kind, shard, detail, stale rows) for each shard that is there or that a current record claims.
-
-    kind: 'ok', 'mismatch' (the manifest's events claim other rows than the shard has) or 'orphan' (no event names it).
-    claims, latest: as in Manifest.
-    """
-    present = names(work)
-    for name in present:
-        if name in claims:
-            problem, stale = _compare(work, name, claims[name], latest)
-            yield ("mismatch" if problem else "ok"), name, problem, stale
-        else:
-            yield "orphan", name, "no event names it", 0
-    lost = {r.get("shard") for r in latest.values() if r.get("status") == "encoded"} - set(present)
-    for name in sorted(lost, key=str):
-        yield "mismatch", name, "the directory is gone", 0
-
-
-def _compare(work, name, claimed, latest):
-    """(what is wrong with a shard or None, its stale rows)."""
-    try:
-        meta = read_meta(work, name)
-        for array, (shape, dtype) in schema.ARRAYS.items():
+def damage(work, name, meta, deep=False):
+    """What is wrong with the files of a shard against its `meta`, as text; None if nothing is. deep: hash them too."""
+    for array, (shape, dtype) in schema.ARRAYS.items():
+        try:
             found = np.load(workdir.path(work, "cache", name, f"{array}.npy"), mmap_mode="r")
-            if found.shape != (meta["n_rows"], *shape) or found.dtype != dtype:
-                return f"{array}.npy is {found.dtype} {found.shape}, meta.json says {meta['n_rows']} rows", 0
-    except (OSError, ValueError, EOFError) as e:
-        return f"cannot be read: {e}", 0
-    expected, stale = sum(n if isinstance(n, int) else 0 for n in claimed.values()), 0
-    for g in meta["games"]:
-        record = latest.get(g["gid"], {})
-        if record.get("status") != "encoded":
-            continue
-        if record.get("shard") != name:
-            stale += g["n_rows"]
-            expected += 0 if g["gid"] in claimed else g["n_rows"]  # the loser of a race between two encoders
-        elif not bears_out(g, record):
-            return f"the event of {g['gid']} claims other rows than meta.json has", 0
-    if expected != meta["n_rows"]:
-        return f"meta.json says {meta['n_rows']} rows, events claim {expected}", stale
-    return None, stale
+        except (OSError, ValueError, EOFError) as e:
+            return f"{array}.npy cannot be read: {e}"
+        if found.shape != (meta["n_rows"], *shape) or found.dtype != dtype:
+            return f"{array}.npy is {found.dtype} {found.shape}, meta.json says {meta['n_rows']} rows"
+        if deep and len(found) and _hash(found) != meta.get("sha256", {}).get(array):
+            return f"{array}.npy: its sha256 is not the one in meta.json"
+    return None
 
 
-def is_due(record, encoder):
-    """True if a game with this current record is to be encoded by `encoder` (a dict with name and version): it is
-    downloaded, or it failed when another encoder tried."""
-    status = (record or {}).get("status")
-    return status == "downloaded" or (
-        status == "failed" and record.get("stage") == "encode" and record.get("encoder") != encoder["version"])
+def _hash(array):
+    digest = hashlib.sha256()
+    for start in range(0, len(array), 4096):
+        digest.update(np.ascontiguousarray(array[start:start + 4096]).view("u1"))
+    return digest.hexdigest()
 
 
-def _open_games(manifest, games, encoder):
-    """Those meta.json entries of `games` that are still to be encoded, from the same bytes."""
-    for g in games:
-        record = manifest.latest.get(g["gid"])
-        if is_due(record, encoder) and record.get("sha256") == g["sha256"]:
-            yield g
-
-
-def commit(writer, manifest, work, encoder):
-    """Finish `writer` and publish it: under the manifest's lock, rename it and append the events of those of its games
-    that are still to be encoded. Returns their ids; when there are none, nothing is left of the shard. Raises OSError.
-    """
-    if not writer.games:
-        writer.discard()
-        return []
-    writer.finish(encoder)
-    with manifest.locked() as append:
-        ours = list(_open_games(manifest, writer.games, encoder))
-        if not ours:
-            writer.discard()
-            return []
-        name = writer.move_into_place(work, [number(name) for name in manifest.claims])
-        append([claim(g, name) for g in ours])
-    return [g["gid"] for g in ours]
-
-
-def finish_interrupted(work, manifest, encoder):
-    """Append the `encoded` events that a killed commit could not: games of shards on disk that are still to be encoded
-    and whose rows there no event ever claimed. Returns their ids. Raises OSError.
-    """
-    if not any(is_due(r, encoder) for r in manifest.latest.values()):
-        return []
-    with manifest.locked() as append:
-        claims = {}
-        for name in names(work):
-            try:
-                games = read_meta(work, name)["games"]
-            except (OSError, ValueError):
-                continue  # verify-shards tells about it
-            claims |= {g["gid"]: claim(g, name) for g in _open_games(manifest, games, encoder)
-                       if g["gid"] not in manifest.claims.get(name, ())}
-        append(list(claims.values()))
-    return list(claims)
+def rows(work, name, game):
+    """The rows of a meta.json entry `game` of a shard, as a dict of arrays of our own. Raises OSError, ValueError."""
+    span = slice(game["start"], game["start"] + game["n_rows"])
+    return {array: np.array(np.load(workdir.path(work, "cache", name, f"{array}.npy"), mmap_mode="r")[span])
+            for array in schema.ARRAYS}
