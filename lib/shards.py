@@ -79,9 +79,9 @@ class Writer:
         n = len(rows["labels"])
         rows["origin"]["game"] = len(self.games)
         for name, (shape, dtype) in schema.ARRAYS.items():
-            array = np.ascontiguousarray(rows[name], dtype)
-            if array.shape != (n, *shape):
-                raise ValueError(f"{game}: {name} has shape {array.shape}, not {(n, *shape)}")
+            array = np.ascontiguousarray(rows[name])
+            if array.shape != (n, *shape) or array.dtype != dtype:  # a cast would cut numbers silently
+                raise ValueError(f"{game}: {name} is {array.dtype} {array.shape}, not {dtype} {(n, *shape)}")
             data = array.view("u1") if array.size else b""
             self._files[name].write(data)
             self._digests[name].update(data)
@@ -130,22 +130,27 @@ def bears_out(game, record):
     return all(record.get(key, value) == value for key, value in claim(game, record.get("shard")).items())
 
 
-def check(work, claims, latest):
+def check(work, present, claims, latest):
     """Yield (kind, shard, detail, stale rows) for each shard that is there or that a current record claims.
 
     kind: 'ok', 'mismatch' (the manifest's events claim other rows than the shard has) or 'orphan' (no event names it).
+    present: the `names` there before the manifest was read, so that a shard that appears meanwhile is no orphan.
     claims, latest: as in Manifest.
     """
-    present = names(work)
     for name in present:
         if name in claims:
             problem, stale = _compare(work, name, claims[name], latest)
             yield ("mismatch" if problem else "ok"), name, problem, stale
         else:
             yield "orphan", name, "no event names it", 0
-    lost = {r.get("shard") for r in latest.values() if r.get("status") == "encoded"} - set(present)
+    lost = {r.get("shard") for r in latest.values() if r.get("status") == "encoded"} - set(names(work))
     for name in sorted(lost, key=str):
         yield "mismatch", name, "the directory is gone", 0
+
+
+def _awaits(game, record):
+    """True if the next run will claim the meta.json entry `game` with this record: a commit was cut short."""
+    return record.get("status") == "downloaded" and record.get("sha256") == game["sha256"]
 
 
 def _compare(work, name, claimed, latest):
@@ -156,18 +161,22 @@ def _compare(work, name, claimed, latest):
             found = np.load(workdir.path(work, "cache", name, f"{array}.npy"), mmap_mode="r")
             if found.shape != (meta["n_rows"], *shape) or found.dtype != dtype:
                 return f"{array}.npy is {found.dtype} {found.shape}, meta.json says {meta['n_rows']} rows", 0
-    except (OSError, ValueError, EOFError) as e:
+    except Exception as e:  # a damaged header makes numpy raise nearly anything, TokenError and BadZipFile included
         return f"cannot be read: {e}", 0
+    games = {g["gid"]: g for g in meta["games"]}
+    for game in claimed:
+        record = latest[game]
+        here = record.get("status") == "encoded" and record.get("shard") == name
+        if here and not (game in games and bears_out(games[game], record)):
+            return f"the event of {game} claims other rows than meta.json has", 0
     expected, stale = sum(n if isinstance(n, int) else 0 for n in claimed.values()), 0
-    for g in meta["games"]:
-        record = latest.get(g["gid"], {})
-        if record.get("status") != "encoded":
-            continue
-        if record.get("shard") != name:
+    for game, g in games.items():
+        record = latest.get(game)
+        # lost to another encoder, or thrown out while it was being encoded: no event ever will claim these rows
+        forsaken = game not in claimed and record and not _awaits(g, record)
+        expected += g["n_rows"] if forsaken else 0
+        if forsaken or (record and record.get("status") == "encoded" and record.get("shard") != name):
             stale += g["n_rows"]
-            expected += 0 if g["gid"] in claimed else g["n_rows"]  # the loser of a race between two encoders
-        elif not bears_out(g, record):
-            return f"the event of {g['gid']} claims other rows than meta.json has", 0
     if expected != meta["n_rows"]:
         return f"meta.json says {meta['n_rows']} rows, events claim {expected}", stale
     return None, stale
