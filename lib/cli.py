@@ -142,11 +142,13 @@ def ids(arguments, refused):
     """Yield game ids: `arguments` if there are any, else stdin's lines as they come.
 
     Bad lines of stdin are told on stderr, appended to the list `refused` and skipped. A signal that `stop` caught ends
-    the ids.
+    the ids. Raises Usage at once, before any work is done, if an argument is no id.
     """
-    if arguments:
-        yield from until_stopped(given_ids(arguments))
-        return
+    return until_stopped(given_ids(arguments)) if arguments else _stdin_ids(refused)
+
+
+def _stdin_ids(refused):
+    sys.stdin.reconfigure(errors="replace")  # whatever bytes come, a line of them is just no game id
     if sys.stdin.isatty():
         say("reading game ids from the terminal, one a line; Ctrl-D ends")
     while line := _next_line():
