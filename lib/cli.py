@@ -31,7 +31,23 @@ def _use_venv():
     os.environ.pop("_TENHOU_VENV", None)
 
 
+def _fill_standard_files():
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:  # closed by the caller: the manifest must not get its number
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(number, "r" if number == 0 else "w"))  # noqa: SIM115
+
+
+def _tell(kind, error, trace):
+    if issubclass(kind, ImportError):
+        print(f"{PROG}: {error}; run `make setup` in {config.ROOT} once", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
 _use_venv()
+_fill_standard_files()
+sys.excepthook = _tell  # what a script imports may be missing before it can call `run`
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # a reader just dies, without a traceback; writers use `stop`
 
 
@@ -223,9 +239,6 @@ def run(main):
         status = 128 + signal.SIGPIPE
     except Interrupted:
         status = 128 + stop.signum
-    except ImportError as e:
-        say(f"{e}; run `make setup` in {config.ROOT} once")
-        status = 1
     except OSError as e:
         say(f"{e.filename or ''}: {e.strerror or e}".removeprefix(": "))
         status = 1
