@@ -16,6 +16,7 @@ import threading
 import time
 
 from lib import config, gid, progress
+from lib.files import is_alive
 from lib.errors import Interrupted, Problem, Usage
 
 PROG = os.path.basename(sys.argv[0])
@@ -52,14 +53,9 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # a reader just dies, without a tr
 
 
 def _follow(pid):
-    try:
-        while True:
-            os.kill(pid, 0)
-            time.sleep(0.2)
-    except ProcessLookupError:
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
-    except PermissionError:
-        pass  # the number belongs to somebody else by now, or always did
+    while is_alive(pid):
+        time.sleep(0.2)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
 
 
 class Stop:

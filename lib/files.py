@@ -66,13 +66,19 @@ def _is_dead(name):
     pid = rest.partition("-")[0]
     if host != _HOST or not pid.isdecimal():
         return False  # a process of another host that shares the directory may still be at it
+    return not is_alive(int(pid))
+
+
+def is_alive(pid):
+    """True if a process of this host has that number and has not ended, also if nobody has waited for it yet."""
     try:
-        os.kill(int(pid), 0)
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+            return f.read().rpartition(")")[2].split()[0] not in "ZX"
     except ProcessLookupError:
-        return True
-    except (PermissionError, OverflowError):
         return False
-    return False
+    except (OSError, OverflowError, IndexError):
+        return True  # another user's, or a system without /proc
 
 
 def open_regular(path):

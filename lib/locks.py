@@ -7,6 +7,7 @@ import re
 import tempfile
 
 from lib.errors import Busy
+from lib.files import is_alive
 from lib.manifest import now
 
 
@@ -44,13 +45,7 @@ def holder_is_alive(path):
     """False if the process that took the lock `path` is gone, though one that inherited it may still be at work."""
     with open(path, encoding="utf-8", errors="replace") as f:
         found = re.match(r"pid ([0-9]+),", f.read(500))
-    try:
-        os.kill(int(found[1]) if found else os.getpid(), 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass
-    return True
+    return not found or is_alive(int(found[1]))
 
 
 def machine_path(name):
