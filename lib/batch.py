@@ -36,6 +36,8 @@ class Batch:
         try:
             yield from self._count(self._rescued)
             for game in ids:
+                if self._writer and any(g["gid"] == game for g in self._writer.games):
+                    continue  # queued, and now on stdin too: its event comes with the shard's
                 rows = self._encode(game)
                 if rows:
                     yield from self._store(game, *rows)
@@ -86,7 +88,6 @@ class Batch:
         if not self._writer:
             self._writer = shards.Writer(self.work)
         self._writer.add(game, sha256, rows)
-        self.tally["rows"] += n
         if self._writer.n_rows >= self.shard_rows:
             yield from self.close()
 
@@ -99,4 +100,5 @@ class Batch:
 
     def _count(self, ids):
         self.tally["encoded"] += len(ids)
+        self.tally["rows"] += sum(self.manifest.latest[game]["n_samples"] for game in ids)
         return ids

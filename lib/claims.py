@@ -14,25 +14,25 @@ def bears_out(game, record):
     return all(record.get(key, value) == value for key, value in claim(game, record.get("shard")).items())
 
 
-def check(work, claims, latest, deep=False):
+def check(work, present, manifest, deep=False):
     """Yield (kind, shard, detail, stale rows) for each shard that is there or that a current record claims.
 
     kind: 'ok', 'mismatch' (the manifest's events claim other rows than the shard has) or 'orphan' (no event names it).
-    claims, latest: as in Manifest; deep: hash the arrays too.
+    present: the shards' names as they were before the manifest was read, so that one that appears meanwhile is no
+    orphan; deep: hash the arrays too.
     """
-    present = shards.names(work)
     for name in present:
-        if name in claims:
-            problem, stale = _compare(work, name, claims[name], latest, deep)
+        if name in manifest.claims:
+            problem, stale = _compare(work, name, manifest, deep)
             yield ("mismatch" if problem else "ok"), name, problem, stale
         else:
             yield "orphan", name, "no event names it", 0
-    lost = {r.get("shard") for r in latest.values() if r.get("status") == "encoded"} - set(present)
+    lost = {r.get("shard") for r in manifest.latest.values() if r.get("status") == "encoded"} - set(shards.names(work))
     for name in sorted(lost, key=str):
         yield "mismatch", name, "the directory is gone", 0
 
 
-def _compare(work, name, claimed, latest, deep):
+def _compare(work, name, manifest, deep):
     """(what is wrong with a shard or None, its stale rows)."""
     try:
         meta = shards.read_meta(work, name)
@@ -41,24 +41,33 @@ def _compare(work, name, claimed, latest, deep):
     problem = shards.damage(work, name, meta, deep)
     if problem:
         return problem, 0
+    claimed, games = manifest.claims[name], {g["gid"]: g for g in meta["games"]}
+    for game in claimed:
+        record = manifest.latest[game]
+        here = record.get("status") == "encoded" and record.get("shard") == name
+        if here and not (game in games and bears_out(games[game], record)):
+            return f"the event of {game} claims other rows than meta.json has", 0
     expected, stale = sum(n if isinstance(n, int) else 0 for n in claimed.values()), 0
-    for g in meta["games"]:
-        record = latest.get(g["gid"], {})
-        if record.get("status") != "encoded":
-            continue
-        if record.get("shard") != name:
+    for game, g in games.items():
+        record = manifest.latest.get(game)
+        # lost to another encoder, or thrown out while it was being encoded: no event ever will claim these rows
+        forsaken = game not in claimed and record and not _awaits(g, record)
+        expected += g["n_rows"] if forsaken else 0
+        if forsaken or (record and record.get("status") == "encoded" and record.get("shard") != name):
             stale += g["n_rows"]
-            expected += 0 if g["gid"] in claimed else g["n_rows"]  # the loser of a race between two encoders
-        elif not bears_out(g, record):
-            return f"the event of {g['gid']} claims other rows than meta.json has", 0
     if expected != meta["n_rows"]:
         return f"meta.json says {meta['n_rows']} rows, events claim {expected}", stale
     return None, stale
 
 
+def _awaits(game, record):
+    """True if the next run will claim the meta.json entry `game` with this record: a commit was cut short."""
+    return record.get("status") == "downloaded" and record.get("sha256") == game["sha256"]
+
+
 def broken(work, manifest, deep=False):
     """The names of the shards whose current claims cannot be relied on: their games are to be encoded again."""
-    return {name for kind, name, _, _ in check(work, manifest.claims, manifest.latest, deep) if kind == "mismatch"}
+    return {name for kind, name, _, _ in check(work, shards.names(work), manifest, deep) if kind == "mismatch"}
 
 
 def is_due(record, encoder, gone=()):
@@ -83,11 +92,7 @@ def commit(writer, manifest, work, encoder, gone=()):
             writer.discard()
             return []
         name = writer.move_into_place(work, used_numbers(manifest))
-        # rows of a game that is no longer to be encoded, nor encoded elsewhere: claimed, so that the shard adds up, and
-        # given up again at once
-        given_up = [event for g in writer.games if g not in ours and current[g["gid"]].get("status") != "encoded"
-                    for event in (claim(g, name), again(current[g["gid"]]))]
-        append(given_up + [claim(g, name) for g in ours])
+        append([claim(g, name) for g in ours])
     return [g["gid"] for g in ours]
 
 

@@ -32,7 +32,23 @@ def _use_venv():
     os.environ.pop("_TENHOU_VENV", None)
 
 
+def _fill_standard_files():
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:  # closed by the caller: the manifest must not get its number
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(number, "r" if number == 0 else "w"))  # noqa: SIM115
+
+
+def _tell(kind, error, trace):
+    if issubclass(kind, ImportError):
+        print(f"{PROG}: {error}; run `make setup` in {config.ROOT} once", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
 _use_venv()
+_fill_standard_files()
+sys.excepthook = _tell  # what a script imports may be missing before it can call `run`
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # a reader just dies, without a traceback; writers use `stop`
 
 
@@ -144,11 +160,13 @@ def ids(arguments, refused):
     """Yield game ids: `arguments` if there are any, else stdin's lines as they come.
 
     Bad lines of stdin are told on stderr, appended to the list `refused` and skipped. A signal that `stop` caught ends
-    the ids.
+    the ids. Raises Usage at once, before any work is done, if an argument is no id.
     """
-    if arguments:
-        yield from until_stopped(given_ids(arguments))
-        return
+    return until_stopped(given_ids(arguments)) if arguments else _stdin_ids(refused)
+
+
+def _stdin_ids(refused):
+    sys.stdin.reconfigure(errors="replace")  # whatever bytes come, a line of them is just no game id
     if sys.stdin.isatty():
         say("reading game ids from the terminal, one a line; Ctrl-D ends")
     while line := _next_line():
@@ -223,9 +241,6 @@ def run(main):
         status = 128 + signal.SIGPIPE
     except Interrupted:
         status = 128 + stop.signum
-    except ImportError as e:
-        say(f"{e}; run `make setup` in {config.ROOT} once")
-        status = 1
     except OSError as e:
         say(f"{e.filename or ''}: {e.strerror or e}".removeprefix(": "))
         status = 1

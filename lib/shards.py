@@ -79,9 +79,9 @@ class Writer:
         n = len(rows["labels"])
         rows["origin"]["game"] = len(self.games)
         for name, (shape, dtype) in schema.ARRAYS.items():
-            array = np.ascontiguousarray(rows[name], dtype)
-            if array.shape != (n, *shape):
-                raise ValueError(f"{game}: {name} has shape {array.shape}, not {(n, *shape)}")
+            array = np.ascontiguousarray(rows[name])
+            if array.shape != (n, *shape) or array.dtype != dtype:  # a cast would cut numbers silently
+                raise ValueError(f"{game}: {name} is {array.dtype} {array.shape}, not {dtype} {(n, *shape)}")
             data = array.view("u1") if array.size else b""
             self._files[name].write(data)
             self._digests[name].update(data)
@@ -124,7 +124,7 @@ def damage(work, name, meta, deep=False):
     for array, (shape, dtype) in schema.ARRAYS.items():
         try:
             found = np.load(workdir.path(work, "cache", name, f"{array}.npy"), mmap_mode="r")
-        except (OSError, ValueError, EOFError) as e:
+        except Exception as e:  # a damaged header makes numpy raise nearly anything, TokenError and BadZipFile included
             return f"{array}.npy cannot be read: {e}"
         if found.shape != (meta["n_rows"], *shape) or found.dtype != dtype:
             return f"{array}.npy is {found.dtype} {found.shape}, meta.json says {meta['n_rows']} rows"
