@@ -52,10 +52,21 @@ sys.excepthook = _tell  # what a script imports may be missing before it can cal
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # a reader just dies, without a traceback; writers use `stop`
 
 
+def run_pid():
+    """The process number of the make that the user started, None if this is no make's script."""
+    pid = os.environ.get("RUN_PID", "")
+    return int(pid) if pid.isdecimal() else None
+
+
 def _follow(pid):
+    """Take the end of the make that started us for a SIGTERM: a killed run leaves nobody at work behind."""
     while is_alive(pid):
         time.sleep(0.2)
     signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+
+
+if run_pid():
+    threading.Thread(target=_follow, args=[run_pid()], daemon=True).start()
 
 
 class Stop:
@@ -68,14 +79,9 @@ class Stop:
         self.signum, self._waiting = 0, False
 
     def catch(self):
-        """From now on a signal sets `signum`, ends a `waiting` block, and does nothing else.
-
-        The end of the make that started us ($RUN_PID) counts as SIGTERM: a killed run leaves nobody at work behind.
-        """
+        """From now on a signal sets `signum`, ends a `waiting` block, and does nothing else."""
         for signum in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signum, self._handle)
-        if os.environ.get("RUN_PID", "").isdecimal():
-            threading.Thread(target=_follow, args=[int(os.environ["RUN_PID"])], daemon=True).start()
 
     def _handle(self, signum, frame):
         self.signum = signum
