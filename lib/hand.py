@@ -3,7 +3,7 @@
 import MahjongPyWrapper as pm
 
 from lib import mjlog_writer as log
-from lib.players import tiles_of
+from lib.players import discard, tiles_of
 
 A, End = pm.BaseAction, pm.ResultType
 GAME_OVER = 16
@@ -83,10 +83,10 @@ class Hand:
         if self.draws:
             self.tags += self.line.back()
             self._draw(seat)
-        self.tags += self.line.lost(seat)
+        self.tags += self.line.lost()
         actions, hand = self.engine.get_self_actions(), self.concealed(seat)
         server = seat in self.line.away
-        index = self.line.discard(actions, hand) if server else self.players[seat].own_turn(actions, hand)
+        index = discard(actions, hand) if server else self.players[seat].own_turn(actions, hand)
         action, tiles = actions[index].action, tiles_of(actions[index])
         self.turn, self.riichi = seat, action == A.Riichi
         if self.riichi:
@@ -117,6 +117,7 @@ class Hand:
         self.tags.append(log.tag("N", who=seat, m=code))
 
     def _answers(self):
+        self.tags += self.line.lost()
         answers = []
         for seat in range(4):
             actions = self.engine.get_response_actions()

@@ -195,7 +195,7 @@ def test_the_same_seed_gives_the_same_bytes_on_every_python():
     digest = hashlib.sha256()
     for seed in (0, 7, 11):
         digest.update(play(seed))
-    assert digest.hexdigest()[:16] == "1a090b3dee806744"
+    assert digest.hexdigest()[:16] == "65e534cbfaf8f58b"
 
 
 def test_seeds_differ():
