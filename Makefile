@@ -1,0 +1,99 @@
+# From Tenhou's game logs to a token cache: short recipes that chain the scripts in bin/. `make help` lists everything.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += -r
+
+include config.mk
+KNOBS := $(shell sed -n 's/^\([A-Z_]*\) *?=.*/\1/p' config.mk)
+$(foreach k,$(KNOBS),$(eval override $k := $$(strip $$($k))))
+export $(KNOBS)
+ifneq ($(words $(WORK)),1)
+$(error WORK='$(WORK)': must be one path without spaces)
+endif
+
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# `make -s` is for cron: the scripts then speak only when something happened or is wrong
+QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
+VENV := .venv/.ready
+LIST := $(if $(IDS),,$(YEAR:%=$(WORK)/game_ids_%.txt))
+# the scripts of a run end when the make that the user started ends, however it ends
+export RUN_PID ?= $(shell echo $$PPID)
+RUN_PID := $(RUN_PID)
+
+.NOTPARALLEL:
+.PHONY: run steps check-first adopt encode check status rebuild-index compact recover demo setup test lint help
+.DEFAULT_GOAL := help
+
+run: $(VENV)  ## check, adopt, download, encode, index, status: everything that is left to do
+	@bin/with-lock -- $(MAKE) --no-print-directory steps
+
+steps: check-first adopt $(LIST) encode
+check-first:
+	@bin/verify-xml $(QUIET) </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true
+	@bin/verify-shards $(QUIET) 2>&1 || true
+adopt:
+	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
+encode:
+	@status=0; \
+	bin/fetch-paipu $(QUIET) --queued <$(or $(IDS),$(LIST),/dev/null) | \
+	  bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
+	bin/rebuild-index $(QUIET) || status=$$?; \
+	$(if $(QUIET),:,bin/manifest-status); \
+	exit $$status
+
+ifneq ($(YEAR),)
+$(WORK)/raw/scraw$(YEAR).zip:
+	@bin/fetch-index $(QUIET)
+$(LIST): $(WORK)/raw/scraw$(YEAR).zip $(WORK)/raw/rooms $(wildcard $(WORK)/raw/scc$(YEAR)*)
+	@bin/extract-ids $(QUIET) --output $@
+$(WORK)/raw/rooms: FORCE
+	@mkdir -p $(@D); echo '$(ROOMS)' | cmp -s - $@ || echo '$(ROOMS)' >$@
+FORCE:
+endif
+
+check: $(VENV)  ## hold files and shards against the manifest; REPAIR=1 deletes damaged XML files and queues their games
+	@status=0; bin/verify-xml $(QUIET) </dev/null 2>&1 || status=$$?; \
+	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; exit $$status
+
+status: $(VENV)  ## count games by their state
+	@bin/manifest-status
+
+rebuild-index: $(VENV)  ## write cache/index.json anew
+	@bin/rebuild-index
+
+demo:  ## the whole pipeline on self-played games in data/demo, no network needed; under two minutes
+	@bin/demo
+
+compact: $(VENV)  ## merge small shards, drop stale rows and orphan shards
+	@bin/with-lock -- bin/compact-shards $(QUIET)
+	@bin/rebuild-index $(QUIET)
+
+recover: $(VENV)  ## rebuild a lost or broken manifest from the shards and xml/; the old file is kept
+	@bin/with-lock -- bin/recover-manifest
+	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
+	@bin/rebuild-index
+
+setup: $(VENV)  ## make .venv with the pinned packages; see to jq
+	@command -v jq >/dev/null || { test "$$(id -u)" = 0 && apt-get install -qq -y jq >/dev/null; } \
+	  || echo 'jq is missing: install it (apt install jq, brew install jq) to look into the manifest'
+
+$(VENV): requirements.txt
+	@test -d .venv || $(PYTHON) -m venv .venv
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.venv/.test-ready: tests/requirements.txt $(VENV)
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+	@touch $@
+
+test: .venv/.test-ready setup  ## run the tests
+	@.venv/bin/python -m ruff check --quiet .
+	@.venv/bin/python -m pytest $(PYTEST_ARGS)
+
+help:  ## list targets, and variables with their current values
+	@echo 'make TARGET [KEY=value …]'; echo; echo targets:
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
+	@echo; echo 'variables (config.mk), as they are now:'
+	@$(foreach k,$(KNOBS),printf '  %-16s %-14s %s\n' '$k' '$($k)' "$$(sed -n 's/^$k *?=.*# //p' config.mk)";)

@@ -1,0 +1,17 @@
+# Every knob with its default. Layers: this file < environment < `make KEY=value` < a script's own flag.
+# Scripts called directly read the same defaults from here: one `KEY ?= value  # what it is` a line.
+PYTHON      ?= python3          # the interpreter that makes .venv (3.10 to 3.13)
+WORK        ?= data/tenhou      # work directory: manifest, xml, cache
+YEAR        ?=                  # year to download, e.g. 2024; empty: only what the manifest has queued
+IDS         ?=                  # file with ids of your own to download, one a line, instead of YEAR
+ROOMS       ?= 00a9 00e9 00a1 00e1  # table types to download: houou, four players, red fives, open tanyao
+MAX_NEW     ?=                  # new downloads after which a run stops fetching; empty: no limit
+DELAY       ?= 5                # seconds between requests, over all processes and runs of this machine
+TIMEOUT     ?= 30               # seconds without an answer after which a request has failed
+MAX_REFUSALS ?= 5               # refusals in a row (403, 404, 429, 503) after which a run stops asking
+RETRY       ?=                  # 1: ask again now for all games whose download failed
+TENHOU_URL  ?= https://tenhou.net  # the server; `make demo` puts its stand-in here
+USER_AGENT  ?= tenhou-paipu-cache/1.0 (one request at a time; python-requests)  # how we introduce ourselves
+SHARD_ROWS  ?= 65536            # rows after which a shard is closed (520 MB in the dense layout)
+REPAIR      ?=                  # 1: check and run delete damaged XML files and queue their games again
+DEEP        ?=                  # 1: check also hashes every array of every shard, run mends what that finds

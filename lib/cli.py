@@ -1,0 +1,247 @@
+"""What every script in bin/ does alike: find the venv, parse options, read ids, talk, end with the right status.
+
+Only scripts import this module: importing it re-executes a script of bin/ under the tree's .venv, if there is one, so
+that scripts work from cron and from any directory with no environment activated.
+"""
+
+import argparse
+import contextlib
+import itertools
+import os
+import re
+import signal
+import stat
+import sys
+import threading
+import time
+
+from lib import config, gid, progress
+from lib.errors import Interrupted, Problem, Usage
+from lib.files import is_alive
+
+PROG = os.path.basename(sys.argv[0])
+
+
+def _use_venv():
+    venv = os.path.join(config.ROOT, ".venv")
+    python = os.path.join(venv, "bin", "python")
+    ours = os.path.dirname(os.path.realpath(sys.argv[0])) == os.path.join(config.ROOT, "bin")
+    if ours and os.path.exists(python) and os.path.realpath(sys.prefix) != venv and "_TENHOU_VENV" not in os.environ:
+        # the variable ends a loop, should this python not know that it lives in a venv
+        os.execve(python, [python, *sys.argv], os.environ | {"_TENHOU_VENV": "1"})
+    os.environ.pop("_TENHOU_VENV", None)
+
+
+def _fill_standard_files():
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:  # closed by the caller: the manifest must not get its number
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(number, "r" if number == 0 else "w"))  # noqa: SIM115
+
+
+def _tell(kind, error, trace):
+    if issubclass(kind, ImportError):
+        print(f"{PROG}: {error}; run `make setup` in {config.ROOT} once", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+_use_venv()
+_fill_standard_files()
+sys.excepthook = _tell  # what a script imports may be missing before it can call `run`
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a reader just dies, without a traceback; writers use `stop`
+
+
+def _follow(pid):
+    while is_alive(pid):
+        time.sleep(0.2)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+
+
+class Stop:
+    """The wish of a user or of the system that this script end: the first SIGINT or SIGTERM. A second one kills.
+
+    signum: the signal that came, 0 while none has
+    """
+
+    def __init__(self):
+        self.signum, self._waiting = 0, False
+
+    def catch(self):
+        """From now on a signal sets `signum`, ends a `waiting` block, and does nothing else.
+
+        The end of the make that started us ($RUN_PID) counts as SIGTERM: a killed run leaves nobody at work behind.
+        """
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, self._handle)
+        if os.environ.get("RUN_PID", "").isdecimal():
+            threading.Thread(target=_follow, args=[int(os.environ["RUN_PID"])], daemon=True).start()
+
+    def _handle(self, signum, frame):
+        self.signum = signum
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_DFL)
+        if self._waiting:
+            raise Interrupted
+
+    @contextlib.contextmanager
+    def waiting(self):
+        """A block in which nothing is half done: a signal, also an earlier one, raises Interrupted there."""
+        self._waiting = True
+        try:
+            if self.signum:
+                raise Interrupted
+            yield
+        finally:
+            self._waiting = False
+
+
+stop = Stop()
+
+
+def say(text):
+    """One line on stderr, after the program's name."""
+    progress.write(f"{PROG}: {text}")
+
+
+def parser(doc, ids=False):
+    """An ArgumentParser whose --help is `doc`, with --work, --quiet and, if asked for, ids as arguments."""
+    p = argparse.ArgumentParser(prog=PROG, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--work", metavar="DIR", default=config.work(), help="work directory (now: %(default)s)")
+    p.add_argument("-q", "--quiet", action="store_true", help="say nothing unless something happened or is wrong")
+    if ids:
+        p.add_argument("ids", nargs="*", metavar="gid", help="game ids; none: read them from stdin, one a line")
+    return p
+
+
+def knob(p, flag, name, kind=int, least=0, help=""):
+    """Add `flag`, a number whose default is the setting `name`."""
+
+    def parse(text):
+        return config.parse_number(text, flag, kind, least)
+
+    # argparse runs string defaults through `type` only when the flag is absent, so a bad setting is found here too
+    p.add_argument(flag, metavar="N", type=parse, default=config.get(name),
+                   help=f"{help} (now: {config.get(name) or 'none'})")
+
+
+def year_knob(p):
+    """Add --year."""
+
+    def parse(text):
+        if not re.fullmatch("20[0-9]{2}", text):
+            raise Usage(f"--year {text}: a year like 2024 is needed")
+        return int(text)
+
+    p.add_argument("--year", type=parse, default=config.get("YEAR") or None, help="the year (now: %(default)s)")
+
+
+def deep_switch(p):
+    """Add --deep."""
+    p.add_argument("--deep", action="store_true", default=config.get("DEEP") == "1",
+                   help="hash every array of every shard too")
+
+
+def session_knobs(p):
+    """Add the options of a script that asks the server."""
+    knob(p, "--max-refusals", "MAX_REFUSALS", least=1, help="refusals in a row after which to stop")
+    knob(p, "--delay", "DELAY", float, help="seconds between requests")
+
+
+def given_ids(arguments):
+    """The ids of the command line, normalised; raises Usage naming the first that is none."""
+    for text in arguments:
+        if not gid.parse(text):
+            raise Usage(f"{text!r} is no game id (like 2024010100gm-00a9-0000-0123abcd); nothing was done")
+    return [gid.parse(text) for text in arguments]
+
+
+def ids(arguments, refused):
+    """Yield game ids: `arguments` if there are any, else stdin's lines as they come.
+
+    Bad lines of stdin are told on stderr, appended to the list `refused` and skipped. A signal that `stop` caught ends
+    the ids. Raises Usage at once, before any work is done, if an argument is no id.
+    """
+    return until_stopped(given_ids(arguments)) if arguments else _stdin_ids(refused)
+
+
+def _stdin_ids(refused):
+    sys.stdin.reconfigure(errors="replace")  # whatever bytes come, a line of them is just no game id
+    if sys.stdin.isatty():
+        say("reading game ids from the terminal, one a line; Ctrl-D ends")
+    while line := _next_line():
+        found = gid.parse(line)
+        if found:
+            yield found
+        elif line.strip():
+            refused.append(line)
+            say(f"{line.strip()[:80]!r} is no game id: skipped")
+
+
+def _next_line():
+    try:
+        with stop.waiting():
+            return sys.stdin.readline()
+    except Interrupted:
+        return ""
+
+
+def until_stopped(things):
+    """Yield from `things` until a signal that `stop` caught has come."""
+    yield from itertools.takewhile(lambda _: not stop.signum, things)
+
+
+def stdin_is_file():
+    """True if stdin is a file on disk: it can be read to its end before the work begins."""
+    return stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
+
+
+def ids_or_all(arguments, refused):
+    """The ids of the command line or of a pipe, as `ids` yields them; None, for all, when there are none.
+
+    An empty pipe means all too: that is what cron gives a command as its stdin.
+    """
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if arguments or not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
+        return ids(arguments, refused) if arguments else None
+    found = ids([], refused)
+    first = next(found, None)
+    return None if first is None and not refused else itertools.chain([first] if first else [], found)
+
+
+def status(refused):
+    """The exit status of a script that has done its work on all ids but the `refused` ones."""
+    return Usage.status if refused else 0
+
+
+def total(name, n):
+    """One line of a table of totals, on stderr, without the program's name."""
+    print(f"{name} : {n}", file=sys.stderr, flush=True)
+
+
+def tell_bad_lines(manifest):
+    """A line on stderr if the manifest has lines that are no records."""
+    if manifest.bad_lines:
+        say(f"{manifest.path}: {manifest.bad_lines} lines are no records (the first: line {manifest.first_bad});"
+            " they are passed over")
+
+
+def run(main):
+    """Run `main()` and exit with its status; errors that input, network or disk cause become one line on stderr."""
+    try:
+        status = main() or 0
+        sys.stdout.flush()
+        status = 128 + stop.signum if stop.signum else status
+    except Problem as e:
+        say(e)
+        status = e.status
+    except BrokenPipeError:
+        # whoever read our stdout has had enough; point it elsewhere so that the interpreter's own flush is quiet
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 128 + signal.SIGPIPE
+    except Interrupted:
+        status = 128 + stop.signum
+    except OSError as e:
+        say(f"{e.filename or ''}: {e.strerror or e}".removeprefix(": "))
+        status = 1
+    sys.exit(status)

@@ -1,0 +1,117 @@
+"""Downloading games: which are wanted, what counts as a log, what a failure means, when to stop asking."""
+
+import collections
+import datetime
+import hashlib
+import os
+
+from lib import files, workdir, xmls
+from lib.manifest import now
+from lib.tenhou import Fault
+
+_LIMIT = 1 << 24  # bytes; a long hanchan has 60 kB
+_WEEK = datetime.timedelta(days=7)
+
+
+def is_wanted(work, game, record, retry=False):
+    """True if a game is to be downloaded: new, corrupt, lost, or failed at download and due (or `retry`)."""
+    status = (record or {}).get("status")
+    if record is None or status == "corrupt":
+        return True
+    if status == "downloaded":
+        return not os.path.exists(workdir.xml(work, game))
+    if status == "failed" and record.get("stage") == "download":
+        return retry or str(record.get("retry_at", "9")) <= now()
+    return False
+
+
+class Fetcher:
+    """Downloads games one after another. tally: how many games went which way."""
+
+    def __init__(self, session, work, manifest, max_new=None, retry=False):
+        """max_new: downloads after which to stop, None for no limit; retry: all failed downloads are due."""
+        self.session, self.work, self.manifest = session, work, manifest
+        self.max_new, self.retry = max_new, retry
+        self.tally = collections.Counter()
+        self._refused = []  # (gid, Fault) since the server last gave another answer
+
+    def is_wanted(self, game):
+        """True if this run is to download the game."""
+        return is_wanted(self.work, game, self.manifest.latest.get(game), self.retry)
+
+    def queued(self):
+        """The ids that the manifest has for download, in its order."""
+        return [game for game in self.manifest.latest if self.is_wanted(game)]
+
+    def run(self, ids):
+        """Download those of `ids` that are wanted; yields each id as its file lands.
+
+        Raises Problem when the session ends since the server refuses everything; the games that it refused last are
+        then left as they were. Raises OSError, Busy, Interrupted.
+        """
+        for game in ids:
+            if not self.is_wanted(game):
+                self.tally["settled before"] += 1
+                continue
+            if self.max_new is not None and self.tally["downloaded"] + self.tally["duplicate"] >= self.max_new:
+                self.tally["left for later"] += 1
+                continue
+            try:
+                data = self.session.persist(game, lambda game=game: self._ask(game))
+            except Fault as e:
+                self._refused.append((game, e))
+                if e.kind == "passing":
+                    self._settle_refused()
+                continue
+            self._settle_refused()
+            if self._keep(game, data) == "downloaded":
+                yield game
+        self._settle_refused()
+
+    def _ask(self, game):
+        body = bytearray()
+        self.session.get(f"/0/log/?{game}", lambda response: body.extend, _LIMIT)
+        if not body:
+            raise Fault("passing", "empty body")
+        if not xmls.is_whole(body):
+            head = bytes(body[:200]).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+            if head.startswith((b"<html", b"<!doctype")):
+                raise Fault("passing", "HTML page instead of a log")
+            raise Fault("passing", f"not a whole log: {len(body)} bytes without its beginning or its end")
+        return bytes(body)
+
+    def _settle_refused(self):
+        """The server answers, so what it refused before were single games."""
+        for game, fault in self._refused:
+            self._fail(game, fault)
+        self._refused.clear()
+
+    def _fail(self, game, fault):
+        # a 404 is for good, or for weeks; the rest may be well at the next run
+        due = datetime.datetime.now(datetime.timezone.utc)
+        due += _WEEK if fault.kind == "refused" and fault.status in (403, 404) else datetime.timedelta()
+        self._append(game, {"status": "failed", "error": str(fault), "stage": "download",
+                            "retry_at": due.strftime("%Y-%m-%dT%H:%M:%SZ")})
+        self.session.say(f"{game}: {fault}")
+
+    def _append(self, game, event):
+        with self.manifest.locked() as append:
+            append([{"gid": game, **event}])
+        self.tally[event["status"]] += 1
+
+    def _keep(self, game, data):
+        """Put a log in its place and append its event; returns the status."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        path = workdir.xml(self.work, game)
+        with self.manifest.locked() as append:
+            twin = xmls.find_twin(self.work, self.manifest, game, sha256)
+            if twin:
+                event = {"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}
+            else:
+                files.write(path, data)
+                event = {"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data)}
+            append([event])
+            if twin and os.path.exists(path):
+                os.unlink(path)  # the damaged file that this download was to replace
+        self.tally[event["status"]] += 1
+        return event["status"]

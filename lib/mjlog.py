@@ -1,0 +1,74 @@
+"""Scan a Tenhou log (mjlog) into flat tags.
+
+A log is taken as a flat run of tags, found by one regular expression: real logs exist that no XML parser accepts (an
+attribute twice in one tag), and nothing in them is nested.
+"""
+
+import re
+import zlib
+
+MAX_BYTES = 4 << 20  # the longest hanchan known is under 64 KiB
+MAX_TAGS = 20_000  # the same has some 3,000 tags
+
+TAG = re.compile(r"<([A-Za-z]\w*)([^<>]*)>")
+ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+
+
+class Unencodable(Exception):
+    """A game that cannot become rows; str() is the reason, one line, as the manifest keeps it."""
+
+
+def text(data):
+    """The log as a string, unpacked if it is gzip. Raises Unencodable for what is empty or far too long."""
+    if data[:2] == b"\x1f\x8b":
+        unpacker = zlib.decompressobj(31)
+        try:
+            data = unpacker.decompress(data, MAX_BYTES + 1)
+        except zlib.error as error:
+            raise Unencodable(f"not a log: broken gzip, {error}") from None
+        if len(data) <= MAX_BYTES and not unpacker.eof:
+            raise Unencodable("truncated gzip")
+    if len(data) > MAX_BYTES:
+        raise Unencodable(f"not a log: over {MAX_BYTES >> 20} MiB")
+    if not data.strip():
+        raise Unencodable("not a log: empty file")
+    return data.decode("utf-8-sig", errors="replace")
+
+
+def tags(log):
+    """The tags of a log as a list of (name, attribute text). Raises Unencodable if it is no log, or not a whole one."""
+    if "<!--" in log:
+        first, *rest = log.split("<!--")
+        log = first + "".join(part.partition("-->")[2] for part in rest)
+    start = log.find("<mjloggm")
+    if start < 0:
+        head = log[:1000].lower()
+        raise Unencodable(f"not a log: {'HTML page' if '<html' in head or '<!doctype' in head else 'no mjloggm tag'}")
+    body, end, rest = log[start:].partition("</mjloggm")
+    if not end:
+        raise Unencodable(f"truncated {'in a tag' if body.rfind('<') > body.rfind('>') else 'between tags'}")
+    if "<mjloggm" in rest:
+        raise Unencodable("not a log: several in one file")
+    count = body.count("<")
+    if count > MAX_TAGS:
+        raise Unencodable(f"not a log: {count} tags")
+    found = TAG.findall(body)
+    if len(found) != count:
+        raise Unencodable("not a log: broken tags")
+    return found
+
+
+def attributes(tail):
+    """The attributes of a tag as a dict; of one that stands twice, the last."""
+    return {name: double or single for name, double, single in ATTRIBUTE.findall(tail)}
+
+
+def numbers(attrs, key, count, low, high):
+    """Attribute `key` as a tuple of ints in low..high. Raises Unencodable unless there are `count` of them (0: any)."""
+    try:
+        values = tuple(map(int, attrs[key].split(",")))
+    except (KeyError, ValueError):
+        raise Unencodable(f"no numbers in attribute {key}") from None
+    if (count and len(values) != count) or min(values) < low or max(values) > high:
+        raise Unencodable(f"attribute {key} out of range")
+    return values

@@ -1,0 +1,203 @@
+"""Tenhou's server, asked as a good guest asks: one session a machine, a pause between requests, no for an answer."""
+
+import contextlib
+import datetime
+import email.utils
+import os
+import time
+import urllib.parse
+
+import requests
+
+from lib import config, locks
+from lib.errors import Problem, Usage
+
+_MARGIN = 0.05  # seconds on top of DELAY: the way to the server may take longer for one request than for the next
+_REDIRECTS = 3
+ATTEMPTS = 3  # for a passing fault; after 429 or 503 there is one more, after 403 or 404 none
+_LONGEST_PAUSE = 600  # seconds; a server that asks for more is left alone
+MIN_DELAY = 1  # seconds, for every server but one on this machine
+
+
+class Fault(Exception):
+    """No usable answer; str() says what happened. `kind`: 'refused' (403, 404, 429, 503), 'passing', 'unreachable'.
+
+    status: the HTTP status, None without an answer; retry_after: seconds that the server asks for, None if it does not
+    """
+
+    def __init__(self, kind, text, status=None, retry_after=None):
+        super().__init__(text)
+        self.kind, self.status, self.retry_after = kind, status, retry_after
+
+
+class Session:
+    """One kept-alive session that holds this machine's lock on the server, from the first request on."""
+
+    def __init__(self, delay, max_refusals, say, waiting=contextlib.nullcontext):
+        """delay: seconds between requests; max_refusals: refusals in a row after which nothing more is asked;
+        say(text): tells the user; waiting(): a context in which a signal may raise Interrupted.
+
+        Raises Usage for a TENHOU_URL that is none or a DELAY that is too short for it.
+        """
+        self.base = config.get("TENHOU_URL").rstrip("/")
+        self.host = urllib.parse.urlsplit(self.base).hostname
+        if not self.host or not self.base.startswith(("http://", "https://")):
+            raise Usage(f"TENHOU_URL={self.base}: not an http or https address")
+        self.delay, self.max_refusals, self.say, self._refusals = delay, max_refusals, say, 0
+        if self.delay < MIN_DELAY and self.host not in ("127.0.0.1", "localhost", "::1"):
+            raise Usage(f"DELAY={self.delay}: at least {MIN_DELAY} s for a server that is not your own")
+        self.timeout = config.number("TIMEOUT", float, 0.01)
+        self._waiting, self._exit, self._http = waiting, contextlib.ExitStack(), None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._exit.close()
+
+    def _open(self):
+        name = f"fetch-{urllib.parse.urlsplit(self.base).netloc}"
+        self._lock = self._exit.enter_context(locks.held(
+            locks.machine_path(name), f"another process of this machine is asking {self.base}"))
+        self._http = self._exit.enter_context(requests.Session())
+        self._http.headers["User-Agent"] = config.get("USER_AGENT")
+
+    def pause(self, seconds):
+        """Wait, unless a signal comes."""
+        with self._waiting():
+            time.sleep(max(0, seconds))
+
+    def _take_turn(self):
+        """Wait until `delay` seconds have passed since the last request of any process of this machine."""
+        since = time.time() - os.fstat(self._lock).st_mtime
+        if since >= 0:  # else the clock was set back
+            self.pause(self.delay + _MARGIN - since if self.delay else 0)
+        else:
+            self.pause(self.delay)
+        self._stamp()
+
+    def _stamp(self):
+        os.utime(self._lock, ns=(time.time_ns(), time.time_ns()))
+
+    def persist(self, name, call):
+        """What `call()` returns, called again after a fault that may pass, with growing pauses.
+
+        Raises the last Fault; Problem once the server has refused, or could not be reached, `max_refusals` times in a
+        row: then it has changed, and not what was asked for.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                result = call()
+            except Fault as e:
+                self._refusals = 0 if e.kind == "passing" else self._refusals + 1
+                if self._refusals >= self.max_refusals:
+                    raise Problem(f"{self.host}: {self._refusals} requests in a row without success, the last for "
+                                  f"{name}: {e}; stopped, nothing is held against the games; try again later") from None
+                if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):
+                    raise
+                pause = self.delay * 2 ** attempt if e.retry_after is None else e.retry_after
+                self.say(f"{name}: {e}; asking again in {pause:g} s")
+                self.pause(pause)
+            else:
+                self._refusals = 0
+                return result
+
+    def get(self, path, receive, limit, headers=None):
+        """Ask for `path` once; `receive(response)` gives the function that takes the chunks of its body.
+
+        limit: bytes after which a body is refused. Returns the response, for its headers and status. Raises Fault, Busy
+        when another process has the lock, Problem for a redirect to another host or a pause longer than we wait.
+        """
+        if self._http is None:
+            self._open()
+        url = self.base + path
+        for _ in range(_REDIRECTS + 1):
+            self._take_turn()
+            try:
+                with self._waiting():
+                    response = self._ask(url, receive, limit, headers)
+            finally:
+                self._stamp()
+            if not response.is_redirect:
+                return response
+            url = self._allowed(urllib.parse.urljoin(url, response.headers["Location"]))
+        raise Fault("passing", "too many redirects")
+
+    def _ask(self, url, receive, limit, headers):
+        deadline = time.monotonic() + 10 * self.timeout + limit / 100_000  # a server that drips is slow too
+        try:
+            with self._http.get(url, headers=headers, timeout=self.timeout, stream=True, allow_redirects=False) as r:
+                if r.is_redirect:
+                    return r
+                if r.status_code not in (200, 206):
+                    kind = "refused" if r.status_code in (403, 404, 429, 503) else "passing"
+                    raise Fault(kind, f"HTTP {r.status_code}", r.status_code, self._retry_after(r))
+                sink, size = receive(r), 0
+                for chunk in r.iter_content(1 << 16):
+                    size += len(chunk)
+                    if size > limit:
+                        raise Fault("passing", f"body of more than {limit} bytes")
+                    if time.monotonic() > deadline:
+                        raise Fault("passing", f"timed out: {size} bytes in {10 * self.timeout:g} s")
+                    sink(chunk)
+                return r
+        except requests.exceptions.Timeout:
+            raise Fault("passing", f"timed out after {self.timeout:g} s") from None
+        except requests.exceptions.ChunkedEncodingError as e:
+            raise Fault("passing", _why(e)) from None
+        except requests.exceptions.ConnectionError as e:
+            kind = "passing" if _cause(e, ConnectionResetError, "RemoteDisconnected") else "unreachable"
+            raise Fault(kind, _why(e)) from None
+        except requests.exceptions.RequestException as e:
+            raise Fault("passing", f"{type(e).__name__}: {e}"[:200]) from None
+
+    def _retry_after(self, response):
+        text = response.headers.get("Retry-After", "").strip()
+        if not text:
+            return None
+        try:
+            seconds = int(text)
+        except ValueError:
+            try:
+                when = email.utils.parsedate_to_datetime(text)
+            except ValueError:
+                return None
+            seconds = (when - datetime.datetime.now(when.tzinfo or None)).total_seconds()
+        if seconds > _LONGEST_PAUSE:
+            raise Problem(f"{self.host} asks to come back in {seconds:.0f} s (HTTP {response.status_code}); "
+                          "nothing more is asked for now, run again then")
+        return max(0, seconds)
+
+    def _allowed(self, url):
+        parts = urllib.parse.urlsplit(url)
+        own = parts.hostname == self.host or (
+            self.host.endswith("tenhou.net") and f".{parts.hostname}".endswith(".tenhou.net"))
+        safe = parts.scheme == "https" or (parts.scheme == "http" and self.base.startswith("http:"))
+        if not (own and safe):
+            raise Problem(f"{self.host} redirects to {parts.scheme}://{parts.hostname}: not followed; has it moved?")
+        return url
+
+
+def _cause(error, *kinds):
+    """True if an exception of one of these classes or class names is among the causes of `error`."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if any(isinstance(error, k) if isinstance(k, type) else type(error).__name__ == k for k in kinds):
+            return True
+        nested = [a for a in getattr(error, "args", ()) if isinstance(a, BaseException)]
+        error = getattr(error, "reason", None) or error.__cause__ or error.__context__ or (nested or [None])[0]
+        error = error if isinstance(error, BaseException) else None
+    return False
+
+
+def _why(error):
+    if _cause(error, "IncompleteRead"):
+        return "short body: the connection ended before the length that was announced"
+    if _cause(error, ConnectionResetError, "RemoteDisconnected"):
+        return "connection reset"
+    if _cause(error, "NameResolutionError"):
+        return "no such host, or no network"
+    if _cause(error, ConnectionRefusedError):
+        return "connection refused"
+    return f"no connection: {error}"[:200]

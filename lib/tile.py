@@ -1,0 +1,26 @@
+"""Tiles: a log's 0..135, four of each kind in a row, and the 34 kinds of a row."""
+
+RED = (16, 52, 88)  # one of each suit's fives
+KIND = tuple(tile // 4 for tile in range(136))
+AKA = tuple(int(tile in RED) for tile in range(136))
+
+# where a tile stands when a hand is sorted by kind, plain before red: 0..36
+ORDER = tuple(kind + sum(kind > red // 4 for red in RED) + aka for kind, aka in zip(KIND, AKA, strict=True))
+# and back: the kind and the aka bit of each of the 37 places
+PLACES = tuple(sorted({(order, kind, aka) for order, kind, aka in zip(ORDER, KIND, AKA, strict=True)}))
+
+
+def name(tile):
+    """Such as 7s; 0s is the red five, 1z to 7z are east to chun."""
+    kind = KIND[tile]
+    return f"{0 if AKA[tile] else kind % 9 + 1}{'mpsz'[kind // 9]}"
+
+
+def dora(indicator):
+    """The kind that an indicator (0..135) makes dora."""
+    kind = KIND[indicator]
+    if kind < 27:
+        return kind // 9 * 9 + (kind + 1) % 9
+    if kind < 31:
+        return 27 + (kind - 26) % 4
+    return 31 + (kind - 30) % 3

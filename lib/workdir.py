@@ -1,0 +1,49 @@
+"""Where things are in a work directory. Ids become paths only here."""
+
+import os
+
+from lib import gid
+from lib.errors import Problem
+
+MANIFEST = "manifest.jsonl"
+SHARD = "shard_{:05d}"
+
+
+def path(work, *parts):
+    """A path below the work directory."""
+    return os.path.join(work, *parts)
+
+
+def xml(work, game):
+    """The path of a game's paipu; raises Problem for anything that is not a game id."""
+    if not gid.is_gid(game):
+        raise Problem(f"{game!r} is no game id")
+    return os.path.join(work, "xml", f"{game}.txt")
+
+
+def cache(work):
+    """The directory of the shards."""
+    return os.path.join(work, "cache")
+
+
+def make(work):
+    """Create the work directory's folders; raises OSError."""
+    for name in ("xml", "cache", "raw"):
+        os.makedirs(os.path.join(work, name), exist_ok=True)
+
+
+def xml_files(work):
+    """Yield (gid or None, directory entry) for each file in xml/; None where the name is no game id.
+
+    What is being written aside (names that begin with a dot) is not there yet.
+    """
+    try:
+        entries = os.scandir(os.path.join(work, "xml"))
+    except FileNotFoundError:
+        return
+    with entries:
+        for entry in entries:
+            if not entry.name.startswith("."):
+                stem, extension = os.path.splitext(entry.name)
+                yield (stem if extension == ".txt" and gid.is_gid(stem) and entry.is_file(follow_symlinks=False)
+                       else None), entry

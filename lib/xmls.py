@@ -1,0 +1,140 @@
+"""The files in xml/: what they are worth against the manifest, taking them in, throwing damaged ones out."""
+
+import hashlib
+import os
+import zlib
+
+from lib import files, workdir
+
+_LIMIT = 1 << 24  # bytes that a gzip body may unpack to; a long hanchan has 60 kB
+
+
+def judge(record, sha256):
+    """'ok', 'corrupt' or 'unknown' for a file with this hash, given its id's current record ({}: no record)."""
+    known = record.get("sha256")
+    if known is None:
+        return "unknown"
+    return "ok" if known == sha256 else "corrupt"
+
+
+def check(work, latest, ids=None):
+    """Yield (kind, gid or file name, sha256 or None) for each file of xml/ and each downloaded game without one.
+
+    kind: ok, corrupt, missing, unknown, or foreign for a file whose name is no game id. `ids` limits it to these.
+    Raises OSError.
+    """
+    if ids is None:
+        present = set()
+        for game, entry in workdir.xml_files(work):
+            if game is None:
+                yield "foreign", entry.name, None
+            else:
+                present.add(game)
+                yield _check_one(work, latest, game)
+        ids = [game for game, record in latest.items() if record.get("status") == "downloaded" and game not in present]
+    for game in ids:
+        yield _check_one(work, latest, game)
+
+
+def _check_one(work, latest, game):
+    record = latest.get(game) or {}
+    try:
+        sha256 = files.sha256(workdir.xml(work, game))
+    except FileNotFoundError:
+        return ("missing" if record.get("status") == "downloaded" else "absent"), game, None
+    return judge(record, sha256), game, sha256
+
+
+def throw_out(work, manifest, game):
+    """Delete a game's damaged file and append `corrupt`, unless it is sound by now. Returns True if it was deleted."""
+    path = workdir.xml(work, game)
+    with manifest.locked() as append:
+        try:
+            if judge(manifest.latest.get(game, {}), files.sha256(path)) != "corrupt":
+                return False
+            os.unlink(path)
+        except FileNotFoundError:
+            return False
+        files.sync_dir(os.path.dirname(path))
+        append([{"gid": game, "status": "corrupt"}])
+    return True
+
+
+def adopt(work, manifest, game):
+    """Take in the file of a game that the manifest does not know, or knows as lost or failed with other bytes.
+
+    Returns the status appended ('downloaded', 'duplicate'), 'left' when the file is where it belongs already, is
+    damaged or gone, 'deleted' when it was a duplicate's left-over. Raises OSError.
+    """
+    if _is_settled(manifest.latest.get(game)):
+        return "left"
+    with manifest.locked() as append:  # reading it under the lock too: others adopt, replace and delete it there
+        record = manifest.latest.get(game)
+        try:
+            data, sha256 = read(work, game)
+        except FileNotFoundError:
+            return "left"
+        if record and not _is_news(record, data, sha256):
+            return "left"
+        known = bool(record) and record.get("status") == "duplicate"
+        twin = find_twin(work, manifest, game, sha256) if data else None
+        if twin:
+            if not known:
+                append([{"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}])
+            os.unlink(workdir.xml(work, game))
+            return "deleted" if known else "duplicate"
+        append([{"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data)}])
+    return "downloaded"
+
+
+def _is_settled(record):
+    """True if no file that may stand there changes what is known of a game: it is encoded, or known by its bytes."""
+    status = (record or {}).get("status")
+    return status == "encoded" or (status == "downloaded" and record.get("sha256") is not None)
+
+
+def _is_news(record, data, sha256):
+    """True if a file with these bytes changes what the manifest knows of a game that it knows."""
+    status, known = record.get("status"), record.get("sha256")
+    if _is_settled(record):
+        return False
+    if known is None:
+        return status in ("corrupt", "downloaded", "failed")
+    if status == "corrupt" and sha256 != known:
+        return sha256 != record.get("found") and is_whole(data)  # the damaged file itself is left for repair
+    if status == "failed" and record.get("stage") == "encode":
+        return sha256 != known and is_whole(data)
+    return status in ("corrupt", "failed", "duplicate") and sha256 == known
+
+
+def is_whole(data):
+    """True if the bytes begin and end like a paipu; gzip is looked into, a BOM and white space are skipped."""
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = zlib.decompressobj(wbits=31).decompress(data, _LIMIT)
+        except zlib.error:
+            return False
+    return data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<mjloggm") and data.rstrip().endswith(b"</mjloggm>")
+
+
+def find_twin(work, manifest, game, sha256):
+    """The id of another game that has these bytes and is sound, None if there is none. For use under the lock."""
+    other = manifest.owners.get(sha256, game)
+    return other if other != game and _is_sound(work, manifest.latest[other], sha256) else None
+
+
+def _is_sound(work, record, sha256):
+    """True if `record` is of a game that has these bytes: encoded from them, or with a sound file."""
+    if record.get("sha256") != sha256 or record.get("status") not in ("encoded", "downloaded", "failed"):
+        return False
+    try:
+        return record["status"] == "encoded" or files.sha256(workdir.xml(work, record["gid"])) == sha256
+    except FileNotFoundError:
+        return False
+
+
+def read(work, game):
+    """(bytes, sha256) of a game's file; raises OSError."""
+    with files.open_regular(workdir.xml(work, game)) as f:
+        data = f.read()
+    return data, hashlib.sha256(data).hexdigest()
