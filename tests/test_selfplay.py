@@ -185,8 +185,8 @@ def events(text):
                 seen["ryuukyoku " + end.get("type", "exhaustive")] += 1
                 continue
             seen["tsumo" if end["who"] == end["fromWho"] else "ron"] += 1
-            for yaku in numbers(end.get("yaku", ""))[::2] if "yaku" in end else ():
-                seen[f"yaku {yaku}"] += 1
+            for number in numbers(end["yaku"])[::2] if "yaku" in end else ():
+                seen[f"yaku {number}"] += 1
             seen["yakuman"] += "yakuman" in end
         seen["double ron"] += names.count("AGARI") == 2
         seen["riichi never passed"] += names.count("REACH") % 2
