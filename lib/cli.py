@@ -16,8 +16,8 @@ import threading
 import time
 
 from lib import config, gid, progress
-from lib.files import is_alive
 from lib.errors import Interrupted, Problem, Usage
+from lib.files import is_alive
 
 PROG = os.path.basename(sys.argv[0])
 
