@@ -60,7 +60,7 @@ def merge(work, manifest, names):
                 raise Problem(f"{name}: {damage}: not compacted; `make check DEEP=1` tells what mends it")
             encoders.append(meta.get("encoder"))
             for g in _live_games(meta, name, manifest.latest):
-                writer.add(g["gid"], g["sha256"], shards.rows(work, name, g))
+                writer.add(g["gid"], g["sha256"], shards.rows(work, name, meta, g))
         if not writer.games:
             return None
         same = encoders.count(encoders[0]) == len(encoders)
