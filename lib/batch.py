@@ -8,13 +8,14 @@ from lib import claims, encoder, shards, xmls
 class Batch:
     """What one encoding process does. tally: how many games went which way, for the closing line."""
 
-    def __init__(self, work, manifest, shard_rows, deep=False):
+    def __init__(self, work, manifest, shard_rows, deep=False, layout="dense"):
         """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
+        layout: of new shards, a key of shards.LAYOUTS.
 
         What a killed run left unclaimed is claimed at once. Games whose shard is gone or damaged are due again; deep:
         damage is looked for in every byte. Raises OSError.
         """
-        self.work, self.manifest, self.shard_rows = work, manifest, shard_rows
+        self.work, self.manifest, self.shard_rows, self.layout = work, manifest, shard_rows, layout
         self.tally = collections.Counter()
         self._writer = None
         self._rescued = claims.finish_interrupted(work, manifest, encoder.ENCODER)
@@ -86,7 +87,7 @@ class Batch:
         if self._writer and self._writer.n_rows + n > self.shard_rows:
             yield from self.close()
         if not self._writer:
-            self._writer = shards.Writer(self.work)
+            self._writer = shards.Writer(self.work, self.layout)
         self._writer.add(game, sha256, rows)
         if self._writer.n_rows >= self.shard_rows:
             yield from self.close()

@@ -21,8 +21,8 @@ _SORTED = np.isin(np.arange(256), (1, 23, 24))  # segments whose tokens stand in
 
 
 def permute(rows, which):
-    """Dense rows with the suits of each exchanged as PERMUTATIONS[which % 6] says, `which` having a number for each row:
-    just what the same game dealt in those suits would have given. The given arrays are left as they are.
+    """Dense rows with the suits of each exchanged as PERMUTATIONS[which % 6] says, `which` having a number for each
+    row: just what the same game dealt in those suits would have given. The given arrays are left as they are.
     """
     which = (np.asarray(which) % 6).astype(np.intp)
     width = int(np.count_nonzero(rows["attention_mask"], axis=1).max(initial=0))
