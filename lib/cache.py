@@ -124,9 +124,9 @@ class Cache:
 
         The order is a function of (seed, epoch, window) and the cache alone. Pieces of 2,048 neighbouring rows are
         shuffled over the whole cache, then single rows within each `window` of them (about 1.3 kB of memory a row).
-        seed None leaves all in the order of the cache. start: the number of the batch to begin with; (epoch, batches seen so
-        far) is all that is needed to resume. Of several workers each yields every num_workers-th batch from there on:
-        asked in turn, they give the sequence that one alone would give.
+        seed None leaves all in the order of the cache. start: the number of the batch to begin with; (epoch, batches
+        seen so far) is all that is needed to resume. Of several workers each yields every num_workers-th batch from
+        there on: asked in turn, they give the sequence that one alone would give.
         permute_suits: exchange manzu, pinzu and souzu at random, row by row. Raises CacheError, ValueError.
         """
         if size < 1 or window < 1 or not 0 <= worker < num_workers or start < 0:

@@ -49,8 +49,9 @@ def _live_games(meta, name, latest):
 def merge(work, manifest, names, layout=None):
     """Copy the live rows of the shards `names` into one new shard and append the events that move their games.
 
-    layout: of the new shard; None: that of the first of the others. Returns the new shard's name, None if nothing was live. Raises OSError, and Problem when a shard is damaged or the
-    manifest moved a game meanwhile: then nothing has changed, and another try may do.
+    layout: of the new shard; None: that of the first of the others. Returns the new shard's name, None if nothing was
+    live. Raises OSError, and Problem when a shard is damaged or the manifest moved a game meanwhile: then nothing has
+    changed, and another try may do.
     """
     writer = shards.Writer(work, layout or shards.read_meta(work, names[0])["layout"])
     try:
