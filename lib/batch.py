@@ -11,14 +11,18 @@ from lib.workers import Workers
 class Batch:
     """What one encoding process does. tally: how many games went which way, for the closing line."""
 
-    def __init__(self, work, manifest, shard_rows, jobs=1, deep=False, waiting=contextlib.nullcontext):
+    def __init__(self, work, manifest, shard_rows, jobs=1, deep=False, layout="dense",
+                 waiting=contextlib.nullcontext):
         """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
 
+        jobs: as of lib.workers; layout: of new shards, a key of shards.LAYOUTS; waiting(): a context in which a signal
+        may raise Interrupted.
+
         What a killed run left unclaimed is claimed at once. Games whose shard is gone or damaged are due again; deep:
-        damage is looked for in every byte. waiting(): a context in which a signal may raise Interrupted. jobs: as of
-        lib.workers. Raises OSError.
+        damage is looked for in every byte. Raises OSError.
         """
-        self.work, self.manifest, self.shard_rows, self._waiting = work, manifest, shard_rows, waiting
+        self.work, self.manifest, self.shard_rows, self.layout = work, manifest, shard_rows, layout
+        self._waiting = waiting
         self.tally = collections.Counter()
         self._writer = None
         self._workers, self._in_hand = Workers(work, jobs), set()
@@ -111,7 +115,7 @@ class Batch:
         if self._writer and self._writer.n_rows + n > self.shard_rows:
             yield from self.close()
         if not self._writer:
-            self._writer = shards.Writer(self.work)
+            self._writer = shards.Writer(self.work, self.layout)
         self._writer.add(game, sha256, rows)
         if self._writer.n_rows >= self.shard_rows:
             yield from self.close()

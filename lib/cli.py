@@ -132,6 +132,18 @@ def knob(p, flag, name, kind=int, least=0, help=""):
                    help=f"{help} (now: {config.get(name) or 'none'})")
 
 
+def layout_knob(p, layouts, default, help):
+    """Add --layout, one of the names `layouts`."""
+
+    def parse(text):
+        if text not in layouts:
+            raise Usage(f"layout {text!r}: must be one of {', '.join(layouts)}")
+        return text
+
+    p.add_argument("--layout", metavar="NAME", type=parse, default=default,
+                   help=f"{help}: {' or '.join(layouts)} (now: {default or 'as they are'})")
+
+
 def year_knob(p):
     """Add --year."""
 

@@ -11,14 +11,15 @@ from lib import claims, files, index, shards, workdir
 from lib.errors import Problem
 
 
-def plan(work, latest, shard_rows):
+def plan(work, latest, shard_rows, layout=None):
     """(groups, dead): lists of shards that together become one new shard, and shards with no live row.
 
-    A shard is left alone if all its rows are live and no other fits in with it; one that cannot be read and holds live
+    A shard is left alone if all its rows are live, its layout is `layout` (None: any) and no other of the same layout
+    fits in with it; one that cannot be read and holds live
     rows is left to verify-shards.
     """
     claimed = {r.get("shard") for r in latest.values() if r.get("status") == "encoded"}
-    live, dirty, groups = {}, set(), []
+    live, dirty, layouts, groups = {}, set(), {}, []
     for name in shards.names(work):
         if name in claimed:
             try:
@@ -26,11 +27,12 @@ def plan(work, latest, shard_rows):
             except (OSError, ValueError):
                 continue
             live[name] = sum(g["n_rows"] for g in _live_games(meta, name, latest))
-            if live[name] < meta["n_rows"]:
+            layouts[name] = layout or meta["layout"]
+            if live[name] < meta["n_rows"] or meta["layout"] != layouts[name]:
                 dirty.add(name)
     for name in sorted(live, key=lambda name: (-live[name], name)):  # first fit, largest first
         for group in groups:
-            if sum(live[n] for n in group) + live[name] <= shard_rows:
+            if layouts[group[0]] == layouts[name] and sum(live[n] for n in group) + live[name] <= shard_rows:
                 group.append(name)
                 break
         else:
@@ -44,13 +46,14 @@ def _live_games(meta, name, latest):
             and claims.bears_out(g, latest[g["gid"]])]
 
 
-def merge(work, manifest, names):
+def merge(work, manifest, names, layout=None):
     """Copy the live rows of the shards `names` into one new shard and append the events that move their games.
 
-    Returns the new shard's name, None if nothing was live. Raises OSError, and Problem when a shard is damaged or the
-    manifest moved a game meanwhile: then nothing has changed, and another try may do.
+    layout: of the new shard; None: that of the first of the others. Returns the new shard's name, None if nothing was
+    live. Raises OSError, and Problem when a shard is damaged or the manifest moved a game meanwhile: then nothing has
+    changed, and another try may do.
     """
-    writer = shards.Writer(work)
+    writer = shards.Writer(work, layout or shards.read_meta(work, names[0])["layout"])
     try:
         encoders = []
         for name in names:
@@ -60,7 +63,7 @@ def merge(work, manifest, names):
                 raise Problem(f"{name}: {damage}: not compacted; `make check DEEP=1` tells what mends it")
             encoders.append(meta.get("encoder"))
             for g in _live_games(meta, name, manifest.latest):
-                writer.add(g["gid"], g["sha256"], shards.rows(work, name, g))
+                writer.add(g["gid"], g["sha256"], shards.rows(work, name, meta, g))
         if not writer.games:
             return None
         same = encoders.count(encoders[0]) == len(encoders)

@@ -41,12 +41,7 @@ def build(work, latest):
             index_shards.append({"path": name, "n_rows": n, "cumulative": total})
             row_ranges[name] = spans
     return {
-        "schema": {
-            "schema_version": schema.SCHEMA_VERSION, "max_seq_len": schema.MAX_SEQ_LEN,
-            "token_features": schema.TOKEN_FEATURES, "scalar_dim": schema.SCALAR_DIM, "action_dim": schema.ACTION_DIM,
-            "field_vocab": schema.FIELD_VOCAB,
-            "dtypes": {name: dtype.name for name, (_, dtype) in schema.ARRAYS.items() if not dtype.names},
-        },
+        "schema": schema.DESCRIPTION,
         "total_rows": total, "shards": index_shards, "row_ranges": row_ranges,
     }, problems
 
