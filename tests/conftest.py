@@ -1,6 +1,35 @@
 """Tests import lib from the tree they stand in, whatever the current directory."""
 
+import os
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import support
+
+from lib import batch, config, workdir
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch):
+    """No knob of the one who runs the tests gets into them, nor a WORK of theirs into harm's way."""
+    for name in [*config.defaults(), "RUN_PID"]:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def work(tmp_path):
+    """An empty work directory."""
+    path = os.path.join(tmp_path, "work")
+    workdir.make(path)
+    return path
+
+
+@pytest.fixture
+def encoder(monkeypatch):
+    """A synthetic encoder in the place of lib.encoder, for lib.batch."""
+    monkeypatch.setattr(batch, "encoder", support.SyntheticEncoder())
+    return batch.encoder
