@@ -45,11 +45,20 @@ class Manifest:
         """Read the manifest of `work`. Raises OSError."""
         self.path = workdir.path(work, workdir.MANIFEST)
         self._forget()
+        self.refresh()
+
+    def refresh(self):
+        """Read what others have appended. Raises OSError."""
         with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as f:
             fcntl.flock(f, fcntl.LOCK_SH)
-            end = os.fstat(f.fileno()).st_size
-            fcntl.flock(f, fcntl.LOCK_UN)  # what is before `end` never changes: no need to keep writers waiting
-            self._read(f, end)
+            info = os.fstat(f.fileno())
+            fcntl.flock(f, fcntl.LOCK_UN)  # what is before its end never changes: no need to keep writers waiting
+            self._catch_up(f, info)
+
+    def _catch_up(self, f, info):
+        if self._inode is not None and (info.st_ino != self._inode or info.st_size < self._offset):
+            self._forget()  # another file stands here now: nothing that was read holds
+        self._read(f, info.st_size)
 
     def _forget(self):
         self.latest, self.claims, self.owners = {}, {}, {}
@@ -107,11 +116,8 @@ class Manifest:
         """
         fd = self._open_locked()
         try:
-            info = os.fstat(fd)
-            if info.st_ino != self._inode or info.st_size < self._offset:
-                self._forget()  # another file stands here now: nothing that was read holds
             with open(fd, "rb", closefd=False) as f:
-                self._read(f, info.st_size)
+                self._catch_up(f, os.fstat(fd))
             yield lambda records: self._append(fd, records)
         finally:
             os.close(fd)
