@@ -9,52 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import downloaded, game, log, noise, sha, tree
+from support import ENCODER, SHARD, downloaded, edit_meta, event, findings, game, log, noise, put_shard, sha, tree
 
 from lib import files, manifest, schema, shards, workdir
 from lib.manifest import Manifest
 
-ENCODER = {"name": "synthetic", "version": "1"}
-SHARD = "shard_00000"
-
-
-def put_shard(work, games, claimed=True):
-    """A shard of {n: rows}, with the events that claim it unless told otherwise; returns its name."""
-    writer, handle = shards.Writer(work), Manifest(work)
-    for n, rows in games.items():
-        data = log(n, rows)
-        downloaded(work, n, data)
-        writer.add(game(n), sha(data), noise(data, rows))
-    if claimed:
-        assert shards.commit(writer, handle, work, ENCODER) == [game(n) for n in games]
-        return handle.latest[game(next(iter(games)))]["shard"]
-    writer.finish(ENCODER)
-    return writer.move_into_place(work, [])
-
-
-def findings(work):
-    """{shard: (kind, stale rows)}, and the details as {shard: text}."""
-    handle = Manifest(work)
-    found = list(shards.check(work, shards.names(work), handle.claims, handle.latest))
-    return {name: (kind, stale) for kind, name, _, stale in found}, {name: why for _, name, why, _ in found}
-
-
-def event(work, n, **fields):
-    Manifest(work).append([{"gid": game(n), **fields}])
-
 
 def npy(work, name, shard=SHARD):
     return workdir.path(work, "cache", shard, f"{name}.npy")
-
-
-def edit_meta(work, change, shard=SHARD):
-    """Rewrite a shard's meta.json with `change(meta)`."""
-    path = workdir.path(work, "cache", shard, shards.META)
-    with open(path) as f:
-        meta = json.load(f)
-    change(meta)
-    with open(path, "w") as f:
-        json.dump(meta, f)
 
 
 @pytest.mark.parametrize("counts", [[1], [5, 0, 3], [0], [40, 1, 1]])
