@@ -23,7 +23,7 @@ export RUN_PID ?= $(shell echo $$PPID)
 RUN_PID := $(RUN_PID)
 
 .NOTPARALLEL:
-.PHONY: run steps check-first adopt encode check status rebuild-index setup test lint help
+.PHONY: run steps check-first adopt encode check status rebuild-index compact recover demo setup test lint help
 .DEFAULT_GOAL := help
 
 run: $(VENV)  ## check, adopt, download, encode, index, status: everything that is left to do
@@ -31,7 +31,7 @@ run: $(VENV)  ## check, adopt, download, encode, index, status: everything that 
 
 steps: check-first adopt $(LIST) encode
 check-first:
-	@bin/verify-xml $(QUIET) </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true
+	@bin/verify-xml $(QUIET) --trust </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true
 	@bin/verify-shards $(QUIET) 2>&1 || true
 adopt:
 	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
@@ -61,6 +61,18 @@ status: $(VENV)  ## count games by their state
 	@bin/manifest-status
 
 rebuild-index: $(VENV)  ## write cache/index.json anew
+	@bin/rebuild-index
+
+demo:  ## the whole pipeline on self-played games in data/demo, no network needed; under two minutes
+	@bin/demo
+
+compact: $(VENV)  ## merge small shards, drop stale rows and orphan shards
+	@bin/with-lock -- bin/compact-shards $(QUIET)
+	@bin/rebuild-index $(QUIET)
+
+recover: $(VENV)  ## rebuild a lost or broken manifest from the shards and xml/; the old file is kept
+	@bin/with-lock -- bin/recover-manifest
+	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
 	@bin/rebuild-index
 
 setup: $(VENV)  ## make .venv with the pinned packages; see to jq

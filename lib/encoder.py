@@ -7,8 +7,12 @@ from lib.mjlog import Unencodable
 from lib.replay import replay
 from lib.schema import ARRAYS, MAX_SEQ_LEN, TOKEN_FEATURES
 
-ENCODER = {"name": "pipeline", "version": "1"}
+ENCODER = {"name": "paipu", "version": "1"}
+
 ROW_BYTES = MAX_SEQ_LEN * TOKEN_FEATURES
+SCORE = 13  # the segment of which each row has four, one after the other but for other tokens between
+# scalars that are a token's count over a number: how far the token stands behind the last score, and the number
+COUNTED = ((6, 8), (7, 4), (8, 70), (9, 18))  # honba, sticks, tiles left, own discards
 
 
 def encode_game(data):
@@ -17,45 +21,60 @@ def encode_game(data):
     All or nothing: raises Unencodable, and nothing else, whatever the bytes.
     """
     hands, final = game.read(data)
-    decisions, origin, outcome = [], [], []
-    rank = [1 + sum((-points, seat) < (-final[me], me) for seat, points in enumerate(final)) for me in range(4)]
-    for k, hand in enumerate(hands):
+    rows, sizes = [], []
+    for k, (hand, following) in enumerate(zip(hands, [*hands[1:], final], strict=True)):
         try:
-            found = replay(hand)
+            found = replay(hand, following)
         except Unencodable as error:
             raise Unencodable(f"hand {k}: {error}") from None
-        decisions += found
-        for step, decision in enumerate(found):
-            seat = decision.seat
-            origin.append((0, k, seat, step))
-            outcome.append((hand.after[seat] - hand.points[seat], final[seat], rank[seat]))
-    n = len(decisions)
-    lengths = np.array([len(d.row) for d in decisions]) // TOKEN_FEATURES
-    tokens = np.frombuffer(bytearray().join(d.row.ljust(ROW_BYTES, b"\0") for d in decisions), np.uint8)
-    tokens = tokens.reshape(n, MAX_SEQ_LEN, TOKEN_FEATURES)
-    points = np.array([d.points for d in decisions], np.float64)
+        rows += found
+        sizes.append(len(found))
+    n = len(rows)
+    seats, labels, masks, texts, points = zip(*rows, strict=True) if rows else ((),) * 5
+    if max(map(len, texts), default=0) > ROW_BYTES:
+        raise Unencodable(f"a row of more than {MAX_SEQ_LEN} tokens")
+    tokens = np.zeros((n, MAX_SEQ_LEN, TOKEN_FEATURES), np.uint8)
+    flat = memoryview(tokens.reshape(-1))
+    for start, text in zip(range(0, n * ROW_BYTES, ROW_BYTES), texts, strict=True):
+        flat[start : start + len(text)] = text
+    lengths = np.array([len(text) for text in texts], np.int32) // TOKEN_FEATURES
+    seats = np.array(seats, np.intp)
+    origin, outcome = (np.zeros(n, ARRAYS[name][1]) for name in ("origin", "outcome"))
+    origin["hand"] = hand_of = np.repeat(np.arange(len(hands)), sizes)
+    origin["seat"] = seats
+    origin["step"] = np.concatenate([np.arange(size) for size in sizes])
+    outcome["hand_delta"] = np.array([np.subtract(hand.after, hand.points) for hand in hands])[hand_of, seats]
+    outcome["final_score"] = np.array(final)[seats]
+    outcome["final_rank"] = places(final)[seats]
     return {
         "tokens": tokens,
-        "scalars": scalars(tokens, points, np.array([d.seat for d in decisions])),
-        "attention_mask": (np.arange(MAX_SEQ_LEN) < lengths[:, None]).astype(np.uint8),
-        "action_mask": np.frombuffer(bytearray().join(d.mask for d in decisions), np.uint8).reshape(n, -1),
-        "labels": np.array([d.label for d in decisions], np.int16),
-        "origin": np.array(origin, ARRAYS["origin"][1]),
-        "outcome": np.array(outcome, ARRAYS["outcome"][1]),
+        "scalars": scalars(tokens, np.array(points, np.float64).reshape(n, 4), seats),
+        "attention_mask": (np.arange(MAX_SEQ_LEN) < lengths[:, None]).view(np.uint8),
+        "action_mask": np.frombuffer(bytearray().join(masks), np.uint8).reshape(n, *ARRAYS["action_mask"][0]),
+        "labels": np.array(labels, ARRAYS["labels"][1]),
+        "origin": origin,
+        "outcome": outcome,
     }
 
 
+def places(final):
+    """The place, 1 to 4, of each seat; of equals the lower seat is ahead."""
+    order = sorted(range(4), key=lambda seat: (-final[seat], seat))
+    return np.array([1 + order.index(seat) for seat in range(4)])
+
+
 def scalars(tokens, points, seats):
+    """The side channel of the tokens (n, 360, 5); `points` (n, 4) of all seats, `seats` (n,) that decide."""
     n = len(tokens)
-    out = np.zeros((n, MAX_SEQ_LEN, 4), np.float32)
+    out = np.zeros((n, *ARRAYS["scalars"][0]), ARRAYS["scalars"][1])
     rows = np.arange(n)
-    place = (tokens[:, :, 0] == 13).argmax(1)
+    first = (tokens[:, :, 0] == SCORE).argmax(1)
     for owner in range(4):
-        out[rows, place + 4 * owner, 0] = (points[:, owner] - 25000) / 25000
+        out[rows, first + 4 * owner, 0] = (points[:, owner] - 25000) / 25000
     others = points.copy()
     others[rows, seats] = -np.inf
-    out[rows, place + 4 * seats, 1] = (points[rows, seats] - others.max(1)) / 25000
-    for offset, scale in ((6, 8), (7, 4), (8, 70), (9, 18)):
-        at = place + 12 + offset
-        out[rows, at, 0] = tokens[rows, at, 2] / scale
+    out[rows, first + 4 * seats, 1] = (points[rows, seats] - others.max(1)) / 25000
+    for behind, unit in COUNTED:
+        place = first + 12 + behind
+        out[rows, place, 0] = tokens[rows, place, 2] / unit
     return out

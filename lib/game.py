@@ -25,7 +25,7 @@ LIMIT = 10_000  # points in hundreds
 
 
 class Win(NamedTuple):
-    """`who` wins on a tile of `loser` (of himself: tsumo). `ura`: the indicators shown; `pao`: the seat liable, or -1."""
+    """`who` wins on a tile of `loser` (his own: tsumo). `ura`: the indicators shown; `pao`: the seat liable, or -1."""
 
     who: int
     loser: int
@@ -62,7 +62,7 @@ def read(data):
     last = next((mjlog.attributes(tail) for name, tail in reversed(tags) if name in ENDS), {})
     if "owari" not in last:
         raise Unencodable("incomplete: no owari")
-    final = numbers({"owari": ",".join(last["owari"].split(",")[:8:2])}, "owari", 4, -LIMIT, LIMIT)
+    final = numbers(last, "owari", 4, -LIMIT, LIMIT, slice(0, 8, 2))
     away = set()
     for name, tail in tags[: starts[0]]:
         if name in ("BYE", "UN"):
@@ -113,14 +113,12 @@ def hand(tags, away):
             if name in ENDS:
                 ends.append(attrs)
         else:
-            raise Unencodable(f"unknown tag {name}")
+            raise Unencodable(f"unknown tag {name[:20]}")
     first = next(i for i, event in enumerate(events) if event[0] in (WIN, ABORT))
     allowed = (BYE, UN, WIN) if events[first][0] == WIN else (BYE, UN)
     if any(op not in allowed for op, _, _ in events[first + 1 :]):
         raise Unencodable("goes on after its end")
-    change = numbers(ends[-1], "sc", 0, -LIMIT, LIMIT)
-    if len(change) < 8:
-        raise Unencodable("attribute sc out of range")
+    change = numbers(ends[-1], "sc", 8, -LIMIT, LIMIT, slice(8))  # before and change of each seat
     after = tuple(100 * (change[2 * seat] + change[2 * seat + 1]) for seat in range(4))
     return Hand(round_ // 4, dealer, honba, sticks, indicator, points, dealt, away_before, events, after)
 

@@ -2,7 +2,7 @@
 
 import json
 
-from lib import files, schema, shards, workdir
+from lib import claims, files, schema, shards, workdir
 
 
 def build(work, latest):
@@ -27,7 +27,7 @@ def build(work, latest):
             if record is None:
                 continue
             span = [g["start"], g["start"] + g["n_rows"]]
-            if not shards.bears_out(g, record):
+            if not claims.bears_out(g, record):
                 problems.append(f"{name}: {g['gid']} left out: the manifest claims other rows than meta.json has")
                 continue
             n += g["n_rows"]
@@ -41,12 +41,7 @@ def build(work, latest):
             index_shards.append({"path": name, "n_rows": n, "cumulative": total})
             row_ranges[name] = spans
     return {
-        "schema": {
-            "schema_version": schema.SCHEMA_VERSION, "max_seq_len": schema.MAX_SEQ_LEN,
-            "token_features": schema.TOKEN_FEATURES, "scalar_dim": schema.SCALAR_DIM, "action_dim": schema.ACTION_DIM,
-            "field_vocab": schema.FIELD_VOCAB,
-            "dtypes": {name: dtype.name for name, (_, dtype) in schema.ARRAYS.items() if not dtype.names},
-        },
+        "schema": schema.DESCRIPTION,
         "total_rows": total, "shards": index_shards, "row_ranges": row_ranges,
     }, problems
 

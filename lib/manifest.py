@@ -21,6 +21,17 @@ def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def parse(line):
+    """The record in a line of bytes, None if the line is none."""
+    try:
+        record = json.loads(line.decode())
+        if gid.is_gid(record["gid"]) and all(isinstance(record.get(key), str | None) for key in _TEXTS):
+            return record
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return None
+
+
 class Manifest:
     """The manifest of a work directory, as far as it has been read.
 
@@ -34,11 +45,20 @@ class Manifest:
         """Read the manifest of `work`. Raises OSError."""
         self.path = workdir.path(work, workdir.MANIFEST)
         self._forget()
+        self.refresh()
+
+    def refresh(self):
+        """Read what others have appended. Raises OSError."""
         with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as f:
             fcntl.flock(f, fcntl.LOCK_SH)
-            end = os.fstat(f.fileno()).st_size
-            fcntl.flock(f, fcntl.LOCK_UN)  # what is before `end` never changes: no need to keep writers waiting
-            self._read(f, end)
+            info = os.fstat(f.fileno())
+            fcntl.flock(f, fcntl.LOCK_UN)  # what is before its end never changes: no need to keep writers waiting
+            self._catch_up(f, info)
+
+    def _catch_up(self, f, info):
+        if self._inode is not None and (info.st_ino != self._inode or info.st_size < self._offset):
+            self._forget()  # another file stands here now: nothing that was read holds
+        self._read(f, info.st_size)
 
     def _forget(self):
         self.latest, self.claims, self.owners = {}, {}, {}
@@ -66,15 +86,12 @@ class Manifest:
         self._lines += 1
         if not line:
             return
-        try:
-            record = json.loads(line.decode())
-            game = record["gid"]
-            if not gid.is_gid(game) or not all(isinstance(record.get(key), str | None) for key in _TEXTS):
-                raise ValueError(game)
-        except (ValueError, KeyError, TypeError, RecursionError):
+        record = parse(line)
+        if record is None:
             self.bad_lines += 1
             self.first_bad = self.first_bad or self._lines
             return
+        game = record["gid"]
         before = self.latest.get(game)
         if before and before.get("sha256") and record.get("sha256") in (None, before["sha256"]):
             record["sha256"] = before["sha256"]
@@ -83,6 +100,8 @@ class Manifest:
         status, sha256 = record.get("status"), record.get("sha256")
         if status == "encoded" and record.get("shard"):
             self.claims.setdefault(record["shard"], {})[game] = record.get("n_samples")
+        for name in record.get("dropped") or ():
+            self.claims.setdefault(name, {})  # its number stays used
         if status == "downloaded":
             self.owners[sha256] = game
         elif status != "duplicate":
@@ -97,11 +116,8 @@ class Manifest:
         """
         fd = self._open_locked()
         try:
-            info = os.fstat(fd)
-            if info.st_ino != self._inode or info.st_size < self._offset:
-                self._forget()  # another file stands here now: nothing that was read holds
             with open(fd, "rb", closefd=False) as f:
-                self._read(f, info.st_size)
+                self._catch_up(f, os.fstat(fd))
             yield lambda records: self._append(fd, records)
         finally:
             os.close(fd)

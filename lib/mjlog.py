@@ -10,8 +10,11 @@ import zlib
 MAX_BYTES = 4 << 20  # the longest hanchan known is under 64 KiB
 MAX_TAGS = 20_000  # the same has some 3,000 tags
 
-TAG = re.compile(r"<([A-Za-z]\w*)([^<>]*)>")
-ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+MAX_TAIL = 4096  # and no tag but the seed's has attributes of more than a few hundred characters
+
+# \b and the look-behind keep both linear in time on hostile text
+TAG = re.compile(r"<([A-Za-z]\w*)\b([^<>]*)>")
+ATTRIBUTE = re.compile(r"""(?<!\w)(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
 
 class Unencodable(Exception):
@@ -60,15 +63,20 @@ def tags(log):
 
 def attributes(tail):
     """The attributes of a tag as a dict; of one that stands twice, the last."""
+    if len(tail) > MAX_TAIL:
+        raise Unencodable("not a log: attributes without end")
     return {name: double or single for name, double, single in ATTRIBUTE.findall(tail)}
 
 
-def numbers(attrs, key, count, low, high):
-    """Attribute `key` as a tuple of ints in low..high. Raises Unencodable unless there are `count` of them (0: any)."""
+def numbers(attrs, key, count, low, high, part=slice(None)):
+    """Attribute `key`, a list of numbers, or `part` of it as a tuple of ints.
+
+    Raises Unencodable unless there are `count` of them (0: any number), each in low..high.
+    """
     try:
-        values = tuple(map(int, attrs[key].split(",")))
+        values = tuple(map(int, attrs[key].split(",")[part]))
     except (KeyError, ValueError):
         raise Unencodable(f"no numbers in attribute {key}") from None
-    if (count and len(values) != count) or min(values) < low or max(values) > high:
+    if (count and len(values) != count) or min(values, default=low) < low or max(values, default=low) > high:
         raise Unencodable(f"attribute {key} out of range")
     return values

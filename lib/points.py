@@ -1,18 +1,29 @@
 """What a hand paid: the engine's word against the log's."""
 
-from lib.game import WIN
+from lib.game import WIN, Hand
 from lib.mjlog import Unencodable
 
 
-def check(hand, scores):
-    """Raises Unencodable unless the engine's `scores` after `hand` are the log's.
+def check(hand, following, result):
+    """Raises Unencodable unless the engine's `result` of `hand` is what the log says, and fits what follows there.
 
-    The engine does not know liability (pao): there, the log may differ by what the liable seat pays for others, and by
-    nothing else.
+    `following` is the next Hand, or the final points. The engine does not know liability (pao): there, the log may
+    differ by what the liable seat pays for others, and by nothing else.
     """
-    if tuple(scores) == hand.after or any(op == WIN and liable(hand, what, scores) for op, _, what in hand.events):
+    scores = list(result.score)
+    if scores != list(hand.after) and not any(op == WIN and liable(hand, win, scores) for op, _, win in hand.events):
+        raise Unencodable(f"engine and log disagree on points ({scores}, log {list(hand.after)})")
+    if not isinstance(following, Hand):
+        gains = [final - after for final, after in zip(following, hand.after, strict=True)]
+        # sticks nobody won go to the first
+        if min(gains) < 0 or sum(gains) not in (0, max(gains)) or max(gains) not in (0, 1000 * result.n_riichibo):
+            raise Unencodable(f"final points do not follow ({list(following)}, before {list(hand.after)})")
         return
-    raise Unencodable(f"engine and log disagree on points ({list(scores)}, log {list(hand.after)})")
+    turn = 4 * hand.wind + hand.dealer + (not result.renchan)
+    expected = (hand.after, turn, result.n_honba, result.n_riichibo)
+    found = (following.points, 4 * following.wind + following.dealer, following.honba, following.sticks)
+    if expected != found:
+        raise Unencodable(f"the next INIT does not follow ({found}, engine {expected})")
 
 
 def liable(hand, win, scores):

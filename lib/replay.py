@@ -4,244 +4,235 @@ Every action is checked against the engine, and so are the points in the end. `P
 each discard and each added or closed kan, in seat order; selection 0 is always the pass.
 """
 
-from typing import NamedTuple
-
 import MahjongPyWrapper as pm
 import numpy as np
 
 from lib import points, schema, tile, wall
+from lib.answers import ACTS, KEEP_OPEN, NAMES, RESPONSE, ROB_ADDED, ROB_CLOSED, chosen, takers_of
 from lib.board import Board, token
-from lib.game import ABORT, BYE, CALL, DECLARE, DISCARD, DORA, DRAW, RIICHI, UN, WIN
-from lib.meld import ANKAN, CHI, KAKAN, MINKAN, PON
+from lib.game import BYE, DRAW
+from lib.meld import ANKAN, KAKAN, MINKAN, PON
 from lib.mjlog import Unencodable
 from lib.tile import AKA, KIND
 
 Act = pm.BaseAction
-ACTS = {CHI: Act.Chi, PON: Act.Pon, MINKAN: Act.Kan, KAKAN: Act.KaKan, ANKAN: Act.AnKan}
-NAMES = ("chi", "pon", "open kan", "added kan", "closed kan")
-RESPONSE, ROB_ADDED, ROB_CLOSED, OVER = 4, 8, 12, 16
-RONS = {RESPONSE: Act.Ron, ROB_ADDED: Act.ChanKan, ROB_CLOSED: Act.ChanAnKan}
-STEP2 = bytes(int(action in (schema.RIICHI, schema.NO_RIICHI)) for action in range(schema.ACTION_DIM))
-KEEP_OPEN = (RIICHI, DORA, BYE, UN)  # events that do not close the answers to a discard
+encode_action = pm.encv1_encode_action
+OVER = 16  # the engine's phase when a hand has ended
+SEATS = (0, 1, 2, 3)
+RED_PLACE = [tile.ORDER[red] for red in tile.RED]
+DISCARD_OF = ["discard of " + tile.name(t) for t in range(136)]
+RIICHI_WITH = ["riichi with " + tile.name(t) for t in range(136)]
 
-
-class Decision(NamedTuple):
-    seat: int
-    label: int
-    mask: bytes
-    row: bytes
-    points: tuple
+NOTHING = bytes(schema.ACTION_DIM)
+STEP2, ONLY_PASS = (
+    bytes(int(action in actions) for action in range(schema.ACTION_DIM))
+    for actions in ((schema.RIICHI, schema.NO_RIICHI), (schema.PASS,))
+)
 
 
 class Replay:
-    """One hand on its way through the engine."""
+    """One hand on its way through the engine. `rows` collects (seat, label, mask, tokens, points of the four seats)."""
 
     def __init__(self, hand):
-        self.hand = hand
+        self.events = hand.events
         self.board = Board(hand)
         self.away = set(hand.away)
-        self.decisions = []
+        self.rows = []
         self.turn = None  # the seat to move, while it is somebody's own turn
-        self.mask = b""  # what it may do
-        self.pending = None  # the row of that decision, if it is one
-        self.answer = -1  # index of the event that answers the last discard or kan
+        self.mask = NOTHING  # what it may do,
+        self.pending = None  # the tokens of that decision, if it is one,
+        self.turn_away = False  # and whether the server played for it
+        self.can_riichi = 0
         self.declared = None  # the seat that said riichi and has not paid yet
-        self.buffer = np.zeros(schema.ACTION_DIM, np.int8)
+        self.answer = -1  # the event that answers the last discard or kan,
+        self.takers = {}  # and who takes the tile by it: {seat: (label, act, own tiles, name)}
+        self.bits = bytearray(schema.ACTION_DIM)
+        self.buffer = np.frombuffer(self.bits, np.int8)
         self.engine = pm.PaipuReplayer()
         self.engine.init(wall.build(hand), list(hand.points), hand.sticks, hand.honba, hand.wind, hand.dealer)
         self.table = self.engine.table
 
     def run(self):
-        """Play all events. Returns the decisions."""
-        play = {
-            DRAW: self.draw, DISCARD: self.discard, CALL: self.call, DECLARE: self.declare, RIICHI: self.accept,
-            DORA: self.dora, BYE: self.bye, UN: self.un, WIN: self.win, ABORT: self.abort,
-        }  # fmt: skip
-        for i, (op, seat, what) in enumerate(self.hand.events):
+        play = (self.draw, self.discard, self.call, self.declare, self.accept, self.dora, self.bye, self.un)
+        play += (self.win, self.abort)  # by event number
+        for i, (op, seat, what) in enumerate(self.events):
             play[op](i, seat, what)
         if self.engine.get_phase() != OVER:
             raise Unencodable("engine and log disagree on the end")
-        return self.decisions
 
-    def options(self, seat):
-        self.buffer.fill(0)
-        pm.encv1_encode_action(self.table, seat, self.buffer)
-        return self.buffer.tobytes()
-
-    def select(self, act, own, what, seat):
-        if not self.engine.make_selection_from_action(act, own):
-            raise Unencodable(f"engine refuses {what} by seat {seat}")
-
-    def decide(self, seat, label, mask, row):
-        self.decisions.append(Decision(seat, label, mask, row, tuple(self.board.points)))
-
-    def open_turn(self, seat):
-        mask = self.options(seat)
-        self.riichi_possible = mask[schema.RIICHI]
-        if self.riichi_possible:
-            mask = mask[: schema.RIICHI] + b"\0" + mask[49:52] + b"\0\0"
+    def open_turn(self, seat, what):
+        """It is the turn of `seat`, who has drawn or called."""
+        if self.turn is not None or self.engine.get_phase() != seat:
+            raise Unencodable(f"{what} by seat {seat} out of turn")
+        if self.declared is not None:
+            raise Unencodable(f"riichi by seat {self.declared} is never paid")
+        bits = self.bits
+        bits[:] = NOTHING
+        encode_action(self.table, seat, self.buffer)
+        self.can_riichi = bits[schema.RIICHI]
+        bits[schema.RIICHI] = bits[schema.NO_RIICHI] = 0
+        self.mask = bytes(bits)
         self.turn = seat
-        self.mask = mask
         self.turn_away = seat in self.away
-        self.pending = self.board.row(seat, seat) if mask.count(1) > 1 else None
+        self.pending = self.board.row(seat, seat) if bits.count(1) > 1 else None
 
-    def close_turn(self, seat, label, what):
-        """The seat whose turn it is takes action `label`."""
+    def close_turn(self, seat, label, act, own, what):
+        """The seat whose turn it is takes action `label`; `act` with the tiles `own`, for the engine."""
         if self.turn != seat:
             raise Unencodable(f"{what} by seat {seat} out of turn")
         if not self.mask[label]:
             raise Unencodable(f"engine refuses {what} by seat {seat}")
-        if self.pending and not self.turn_away:
-            self.decide(seat, label, self.mask, self.pending)
         self.turn = None
+        if self.pending and not self.turn_away:
+            self.rows.append((seat, label, self.mask, self.pending, self.board.points))
+        if self.can_riichi and act in (Act.Discard, Act.Riichi):
+            self.riichi_step(seat, own[0], act)
+        if not self.engine.make_selection_from_action(act, own):
+            raise Unencodable(f"engine refuses {what} by seat {seat}")
 
-    def draw(self, i, seat, tile_):
-        if self.turn is not None or self.engine.get_phase() != seat:
-            raise Unencodable(f"draw by seat {seat} out of turn")
-        self.pay_check()
-        self.board.draw(seat, tile_)
-        self.open_turn(seat)
+    def riichi_step(self, seat, thrown, act):
+        """Riichi or not, once the tile is chosen: a decision only where that tile allows it."""
+        if KIND[thrown] in map(int, pm.encv1_get_riichi_tiles(self.table)) and not self.turn_away:
+            row = self.board.row(seat, seat, token(20, KIND[thrown], 1, 0, AKA[thrown]), 1)
+            label = schema.RIICHI if act == Act.Riichi else schema.NO_RIICHI
+            self.rows.append((seat, label, STEP2, row, self.board.points))
 
-    def discard(self, i, seat, tile_):
-        what = f"discard of {tile.name(tile_)}"
-        kind = KIND[tile_]
-        self.close_turn(seat, schema.DISCARD_RED + kind // 9 if AKA[tile_] else kind, what)
-        act = Act.Riichi if self.declared == seat else Act.Discard
-        if self.riichi_possible and kind in map(int, pm.encv1_get_riichi_tiles(self.table)) and not self.turn_away:
-            row = self.board.row(seat, seat, token(20, kind, 1, 0, AKA[tile_]), 1)
-            self.decide(seat, schema.RIICHI if act == Act.Riichi else schema.NO_RIICHI, STEP2, row)
-        self.select(act, [tile_], what if act == Act.Discard else f"riichi with {tile.name(tile_)}", seat)
-        self.board.discard(seat, tile_)
-        self.respond(i, seat, tile_, RESPONSE)
-
-    def respond(self, i, actor, tile_, base):
-        """All four seats answer the discard or kan of `actor`, the event `i`."""
-        events = self.hand.events
-        j = next(j for j in range(i + 1, len(events)) if events[j][0] not in KEEP_OPEN)
+    def respond(self, i, actor, offered, base):
+        """All four seats answer event `i`, a discard or kan of `actor`; `base` is the phase of seat 0's answer."""
+        events, bits, buffer, table = self.events, self.bits, self.buffer, self.table
+        select = self.engine.make_selection
+        j = i + 1
+        while events[j][0] in KEEP_OPEN:
+            j += 1
         self.answer = j
-        op, caller, what = events[j]
-        away = self.away.union(seat for op_, seat, _ in events[i + 1 : j] if op_ == BYE)
-        winners = ()
-        if op == WIN:
-            winners = [seat for op_, seat, _ in events[j:] if op_ == WIN]
-        elif op == ABORT and what == "ron3":
-            winners = [seat for seat in range(4) if seat != actor]
-        if op != CALL or what.type not in (CHI, PON, MINKAN):
-            caller = None
+        self.takers = takers = takers_of(events, j, actor, offered, base) if events[j][0] != DRAW else {}
         if self.engine.get_phase() != base:
-            raise Unencodable("engine and log disagree on the phase")
-        rank = 3 if winners or op == ABORT else 0 if caller is None else 1 if what.type == CHI else 2
-        for seat in range(4):
-            if seat == actor:
-                self.engine.make_selection(0)
-                continue
-            mask = self.options(seat)
-            if 1 in mask[schema.CHI : schema.PON_RED + 1]:
-                mask = self.exact(mask, tile_)
-            label = schema.RON if seat in winners else call_label(what) if seat == caller else schema.PASS
-            if not mask[label]:
-                raise Unencodable(f"engine refuses {'ron' if seat in winners else NAMES[what.type]} by seat {seat}")
-            if mask.count(1) > 1 and seat not in away and (label != schema.PASS or lowest(mask) > rank or lowest(mask) == 3):
-                last = token(20, KIND[tile_], 1, (actor - seat) % 4, AKA[tile_])
-                self.decide(seat, label, mask, self.board.row(seat, base + seat, last))
-            if seat in winners:
-                self.select(RONS[base], [], "ron", seat)
-            elif seat == caller:
-                self.select(ACTS[what.type], list(what.own), NAMES[what.type], seat)
+            raise Unencodable("engine and log disagree on whose turn it is")
+        if base == RESPONSE and table.n_active_dora != self.board.indicators:
+            raise Unencodable("engine and log disagree on the dora indicators")
+        for seat in SEATS:
+            if seat != actor:
+                bits[:] = NOTHING
+                encode_action(table, seat, buffer)
+                if bits != ONLY_PASS or seat in takers:
+                    self.decide(i, seat, takers.get(seat), actor, offered, base)
+            if seat not in takers:
+                select(0)
             else:
-                self.engine.make_selection(0)
+                _, act, own, what = takers[seat]
+                if not self.engine.make_selection_from_action(act, own):
+                    raise Unencodable(f"engine refuses {what} by seat {seat}")
 
-    def exact(self, mask, tile_):
-        """The engine's encoder does not tell calls with a red five from those without; its list of actions does."""
-        bits = bytearray(mask)
-        bits[schema.CHI : schema.PON_RED + 1] = bytes(8)
-        for action in self.engine.get_response_actions():
-            own = action.correspond_tiles
-            red = any(t.red_dora for t in own)
-            if action.action == Act.Pon:
-                bits[schema.PON + red] = 1
-            elif action.action == Act.Chi:
-                place = sum(int(t.tile) < KIND[tile_] for t in own)
-                bits[(schema.CHI_RED if red else schema.CHI) + place] = 1
+    def decide(self, i, seat, taker, actor, offered, base):
+        """What `seat`, who has a choice, answers to event `i`."""
+        mask = self.exact(seat, offered)
+        label = taker[0] if taker else schema.PASS
+        if not mask[label]:
+            raise Unencodable(f"engine refuses {taker[3]} by seat {seat}")
+        away = seat in self.away or any(op == BYE and who == seat for op, who, _ in self.events[i + 1 : self.answer])
+        if mask.count(1) > 1 and not away and (taker or chosen(mask, self.events[self.answer])):
+            last = token(20, KIND[offered], 1, (actor - seat) & 3, AKA[offered])
+            self.rows.append((seat, label, mask, self.board.row(seat, base + seat, last), self.board.points))
+
+    def exact(self, seat, offered):
+        """The mask in self.bits, corrected: the engine's encoder does not tell calls with a red five from others."""
+        bits = self.bits
+        if 1 in bits[schema.CHI_RED : schema.PON_RED + 1]:
+            if offered < 108 and self.board.held[seat][RED_PLACE[offered // 36]]:
+                bits[schema.CHI : schema.PON_RED + 1] = bytes(8)
+                for action in self.engine.get_response_actions():
+                    own = action.correspond_tiles
+                    red = any(t.red_dora for t in own)
+                    if action.action == Act.Pon:
+                        bits[schema.PON + red] = 1
+                    elif action.action == Act.Chi:
+                        place = sum(int(t.tile) < KIND[offered] for t in own)
+                        bits[(schema.CHI_RED if red else schema.CHI) + place] = 1
+            else:
+                bits[schema.CHI_RED : schema.PON] = bytes(3)
+                bits[schema.PON_RED] = 0
         return bytes(bits)
+
+    # the events
+
+    def draw(self, _, seat, drawn):
+        self.board.draw(seat, drawn)
+        self.open_turn(seat, "draw")
+
+    def discard(self, i, seat, thrown):
+        kind = KIND[thrown]
+        label = schema.DISCARD_RED + kind // 9 if AKA[thrown] else kind
+        if self.declared == seat:
+            self.close_turn(seat, label, Act.Riichi, [thrown], RIICHI_WITH[thrown])
+        else:
+            self.close_turn(seat, label, Act.Discard, [thrown], DISCARD_OF[thrown])
+        self.board.discard(seat, thrown)
+        self.respond(i, seat, thrown, RESPONSE)
 
     def call(self, i, seat, meld):
         name = NAMES[meld.type]
         if meld.type in (KAKAN, ANKAN):
-            self.close_turn(seat, schema.KAKAN if meld.type == KAKAN else schema.ANKAN, name)
-            self.select(ACTS[meld.type], list(meld.own), name, seat)
+            if meld.type == KAKAN and (PON, meld.called, meld.source) not in [
+                (other.type, other.called, other.source) for other in self.board.melds[seat]
+            ]:
+                raise Unencodable(f"added kan by seat {seat} without its pon")
+            label = schema.KAKAN if meld.type == KAKAN else schema.ANKAN
+            self.close_turn(seat, label, ACTS[meld.type], list(meld.own), name)
             self.board.call(seat, meld)
             self.respond(i, seat, meld.own[0], ROB_ADDED if meld.type == KAKAN else ROB_CLOSED)
-            return
-        if self.turn is not None or i != self.answer or self.engine.get_phase() != seat:
+            self.board.end_ippatsu()
+        elif i != self.answer:
             raise Unencodable(f"{name} by seat {seat} out of turn")
-        self.pay_check()
-        self.board.call(seat, meld)
-        if meld.type != MINKAN:
-            self.open_turn(seat)
+        else:
+            self.board.call(seat, meld)
+            self.board.end_ippatsu()
+            if meld.type != MINKAN:
+                self.open_turn(seat, name)
 
-    def declare(self, i, seat, _):
+    def declare(self, _, seat, __):
         if self.turn != seat or self.declared is not None:
             raise Unencodable(f"riichi by seat {seat} out of turn")
         self.declared = seat
         self.board.declare(seat)
 
-    def accept(self, i, seat, _):
+    def accept(self, _, seat, __):
         if self.turn is not None or self.declared != seat:
             raise Unencodable(f"riichi stick by seat {seat} out of turn")
         self.declared = None
         self.board.accept(seat)
 
-    def pay_check(self):
-        if self.declared is not None:
-            raise Unencodable(f"riichi by seat {self.declared} is never paid")
-
-    def dora(self, i, _, indicator):
+    def dora(self, _, __, indicator):
         self.board.dora(indicator)
 
-    def bye(self, i, seat, _):
+    def bye(self, _, seat, __):
         self.away.add(seat)
-        if seat == self.turn:
-            self.turn_away = True
+        self.turn_away |= seat == self.turn
 
-    def un(self, i, seat, _):
+    def un(self, _, seat, __):
         self.away.discard(seat)
 
-    def win(self, i, seat, win):
+    def win(self, _, seat, win):
         if win.loser == seat:
-            self.close_turn(seat, schema.TSUMO, "tsumo")
-            self.select(Act.Tsumo, [], "tsumo", seat)
-        elif self.turn is not None or i < self.answer:
+            self.close_turn(seat, schema.TSUMO, Act.Tsumo, [], "tsumo")
+        elif self.turn is not None or seat not in self.takers:
             raise Unencodable(f"ron by seat {seat} out of turn")
 
-    def abort(self, i, _, type_):
-        if type_ == "yao9" and self.turn is not None:
-            seat = self.turn
-            self.close_turn(seat, schema.NINE_TERMINALS, "nine terminals")
-            self.select(Act.Kyushukyuhai, [], "nine terminals", seat)
+    def abort(self, i, _, kind):
+        if kind == "yao9" and self.turn is not None:
+            self.close_turn(self.turn, schema.NINE_TERMINALS, Act.Kyushukyuhai, [], "nine terminals")
         elif self.turn is not None or i != self.answer:
-            raise Unencodable("draw out of turn")
+            raise Unencodable("the hand is drawn out of turn")
 
 
-def lowest(mask):
-    """The rank of the weakest thing that a seat could do other than pass: 1 chi, 2 pon or kan, 3 ron."""
-    if 1 in mask[schema.CHI : schema.PON]:
-        return 1
-    return 2 if 1 in mask[schema.PON : schema.RON] else 3
+def replay(hand, following=None):
+    """The decisions of one Hand in order, as in Replay.rows. Raises Unencodable where engine and log disagree.
 
-
-def call_label(meld):
-    if meld.type == MINKAN:
-        return schema.MINKAN
-    red = any(AKA[t] for t in meld.own)
-    if meld.type == PON:
-        return schema.PON + red
-    return (schema.CHI_RED if red else schema.CHI) + meld.tiles.index(meld.called)
-
-
-def replay(hand):
-    """The Decisions of one Hand in order. Raises Unencodable where engine and log disagree."""
-    run = Replay(hand)
-    decisions = run.run()
-    points.check(hand, run.engine.get_result().score)
-    return decisions
+    `following` is the next Hand of the game, or the final points if there is none.
+    """
+    try:
+        run = Replay(hand)
+        run.run()
+    except RuntimeError as error:  # the C++ of the engine throws nothing else
+        raise Unencodable(f"engine fails: {str(error)[:100]}") from None
+    points.check(hand, following, run.engine.get_result())
+    return run.rows

@@ -1,0 +1,128 @@
+"""What the manifest's events claim of the shards: publishing a shard, holding claims and shards against each other."""
+
+from lib import shards
+
+
+def claim(game, name):
+    """The `encoded` event of a meta.json entry `game` in the shard `name`."""
+    return {"gid": game["gid"], "status": "encoded", "shard": name, "n_samples": game["n_rows"],
+            "sha256": game["sha256"], "start": game["start"]}
+
+
+def bears_out(game, record):
+    """True if the meta.json entry `game` has just the rows, of just the bytes, that an `encoded` record claims."""
+    return all(record.get(key, value) == value for key, value in claim(game, record.get("shard")).items())
+
+
+def check(work, present, manifest, deep=False):
+    """Yield (kind, shard, detail, stale rows) for each shard that is there or that a current record claims.
+
+    kind: 'ok', 'mismatch' (the manifest's events claim other rows than the shard has) or 'orphan' (no event names it).
+    present: the shards' names as they were before the manifest was read, so that one that appears meanwhile is no
+    orphan; deep: hash the arrays too.
+    """
+    for name in present:
+        if name in manifest.claims:
+            problem, stale = _compare(work, name, manifest, deep)
+            yield ("mismatch" if problem else "ok"), name, problem, stale
+        else:
+            yield "orphan", name, "no event names it", 0
+    lost = {r.get("shard") for r in manifest.latest.values() if r.get("status") == "encoded"} - set(shards.names(work))
+    for name in sorted(lost, key=str):
+        yield "mismatch", name, "the directory is gone", 0
+
+
+def _compare(work, name, manifest, deep):
+    """(what is wrong with a shard or None, its stale rows)."""
+    try:
+        meta = shards.read_meta(work, name)
+    except (OSError, ValueError) as e:
+        return f"cannot be read: {e}", 0
+    problem = shards.damage(work, name, meta, deep)
+    if problem:
+        return problem, 0
+    claimed, games = manifest.claims[name], {g["gid"]: g for g in meta["games"]}
+    for game in claimed:
+        record = manifest.latest[game]
+        here = record.get("status") == "encoded" and record.get("shard") == name
+        if here and not (game in games and bears_out(games[game], record)):
+            return f"the event of {game} claims other rows than meta.json has", 0
+    expected, stale = sum(n if isinstance(n, int) else 0 for n in claimed.values()), 0
+    for game, g in games.items():
+        record = manifest.latest.get(game)
+        # lost to another encoder, or thrown out while it was being encoded: no event ever will claim these rows
+        forsaken = game not in claimed and record and not _awaits(g, record)
+        expected += g["n_rows"] if forsaken else 0
+        if forsaken or (record and record.get("status") == "encoded" and record.get("shard") != name):
+            stale += g["n_rows"]
+    if expected != meta["n_rows"]:
+        return f"meta.json says {meta['n_rows']} rows, events claim {expected}", stale
+    return None, stale
+
+
+def _awaits(game, record):
+    """True if the next run will claim the meta.json entry `game` with this record: a commit was cut short."""
+    return record.get("status") == "downloaded" and record.get("sha256") == game["sha256"]
+
+
+def broken(work, manifest, deep=False):
+    """The names of the shards whose current claims cannot be relied on: their games are to be encoded again."""
+    return {name for kind, name, _, _ in check(work, shards.names(work), manifest, deep) if kind == "mismatch"}
+
+
+def is_due(record, encoder, gone=()):
+    """True if a game with this current record is to be encoded by `encoder` (a dict with name and version): it is
+    downloaded, it failed when another encoder tried, or its rows were in one of the `gone` shards."""
+    record = record or {}
+    status = record.get("status")
+    return (status == "downloaded" or (status == "encoded" and record.get("shard") in gone)
+            or (status == "failed" and record.get("stage") == "encode" and record.get("encoder") != encoder["version"]))
+
+
+def commit(writer, manifest, work, encoder, gone=()):
+    """Finish `writer` and publish it: under the manifest's lock, rename it and append the events of those of its games
+    that are still to be encoded. Returns their ids; when there are none, nothing is left of the shard. Raises OSError.
+    """
+    writer.finish(encoder)
+    with manifest.locked() as append:
+        current = {g["gid"]: manifest.latest.get(g["gid"], {}) for g in writer.games}
+        ours = [g for g in writer.games if is_due(current[g["gid"]], encoder, gone)
+                and current[g["gid"]].get("sha256") == g["sha256"]]
+        if not ours:
+            writer.discard()
+            return []
+        name = writer.move_into_place(work, used_numbers(manifest))
+        append([claim(g, name) for g in ours])
+    return [g["gid"] for g in ours]
+
+
+def used_numbers(manifest):
+    """The numbers of all shards that an event ever named."""
+    return [shards.number(name) for name in manifest.claims]
+
+
+def again(record):
+    """A current record as an event that leaves it as it is."""
+    return {key: value for key, value in record.items() if key != "ts"}
+
+
+def finish_interrupted(work, manifest, encoder):
+    """Append the `encoded` events that a killed commit could not: games of sound shards that are still to be encoded
+    and whose rows there no event ever claimed. Returns their ids. Raises OSError.
+    """
+    if not any(is_due(r, encoder) for r in manifest.latest.values()):
+        return []
+    with manifest.locked() as append:
+        found = {}
+        for name in shards.names(work):
+            try:
+                meta = shards.read_meta(work, name)
+            except (OSError, ValueError):
+                continue  # verify-shards tells about it
+            claimed, record = manifest.claims.get(name, ()), manifest.latest.get
+            games = [g for g in meta["games"] if g["gid"] not in claimed and is_due(record(g["gid"]), encoder)
+                     and record(g["gid"]).get("sha256") == g["sha256"]]
+            if games and not shards.damage(work, name, meta):
+                found |= {g["gid"]: claim(g, name) for g in games}
+        append(list(found.values()))
+    return list(found)

@@ -1,0 +1,104 @@
+"""Compaction: live rows into full shards, then away with the old ones. Killed anywhere, it loses nothing.
+
+Shards are packed whole, never split: what a new shard replaces is removed before the next one is begun, so there is
+never more than one shard's worth of extra disk in use.
+"""
+
+import os
+import shutil
+
+from lib import claims, files, index, shards, workdir
+from lib.errors import Problem
+
+
+def plan(work, latest, shard_rows, layout=None):
+    """(groups, dead): lists of shards that together become one new shard, and shards with no live row.
+
+    A shard is left alone if all its rows are live, its layout is `layout` (None: any) and no other of the same layout
+    fits in with it; one that cannot be read and holds live
+    rows is left to verify-shards.
+    """
+    claimed = {r.get("shard") for r in latest.values() if r.get("status") == "encoded"}
+    live, dirty, layouts, groups = {}, set(), {}, []
+    for name in shards.names(work):
+        if name in claimed:
+            try:
+                meta = shards.read_meta(work, name)
+            except (OSError, ValueError):
+                continue
+            live[name] = sum(g["n_rows"] for g in _live_games(meta, name, latest))
+            layouts[name] = layout or meta["layout"]
+            if live[name] < meta["n_rows"] or meta["layout"] != layouts[name]:
+                dirty.add(name)
+    for name in sorted(live, key=lambda name: (-live[name], name)):  # first fit, largest first
+        for group in groups:
+            if layouts[group[0]] == layouts[name] and sum(live[n] for n in group) + live[name] <= shard_rows:
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    groups = [sorted(group) for group in groups if len(group) > 1 or group[0] in dirty]
+    return sorted(groups), [name for name in shards.names(work) if name not in claimed]
+
+
+def _live_games(meta, name, latest):
+    return [g for g in meta["games"] if g["gid"] in latest and latest[g["gid"]].get("shard") == name
+            and claims.bears_out(g, latest[g["gid"]])]
+
+
+def merge(work, manifest, names, layout=None):
+    """Copy the live rows of the shards `names` into one new shard and append the events that move their games.
+
+    layout: of the new shard; None: that of the first of the others. Returns the new shard's name, None if nothing was
+    live. Raises OSError, and Problem when a shard is damaged or the manifest moved a game meanwhile: then nothing has
+    changed, and another try may do.
+    """
+    writer = shards.Writer(work, layout or shards.read_meta(work, names[0])["layout"])
+    try:
+        encoders = []
+        for name in names:
+            meta = shards.read_meta(work, name)
+            damage = shards.damage(work, name, meta, deep=True)
+            if damage:
+                raise Problem(f"{name}: {damage}: not compacted; `make check DEEP=1` tells what mends it")
+            encoders.append(meta.get("encoder"))
+            for g in _live_games(meta, name, manifest.latest):
+                writer.add(g["gid"], g["sha256"], shards.rows(work, name, meta, g))
+        if not writer.games:
+            return None
+        same = encoders.count(encoders[0]) == len(encoders)
+        writer.finish(encoders[0] if same else {"name": "several", "version": "", "encoders": encoders})
+        with manifest.locked() as append:
+            metas = ((name, shards.read_meta(work, name)) for name in names)
+            live = {g["gid"] for name, meta in metas for g in _live_games(meta, name, manifest.latest)}
+            if live != {g["gid"] for g in writer.games}:
+                raise Problem(f"{', '.join(names)}: games were encoded again meanwhile; run it again")
+            new = writer.move_into_place(work, claims.used_numbers(manifest))
+            append([claims.claim(g, new) for g in writer.games])
+        return new
+    finally:
+        writer.discard()
+
+
+def remove(work, manifest, names):
+    """Remove shards in which nothing is live, after putting an index in place that does not speak of them.
+
+    A number that no event names would be free to be used again: such names are put on record first, with the current
+    record of some game. Raises OSError.
+    """
+    with manifest.locked() as append:
+        names = [name for name in names if not any(r.get("shard") == name and r.get("status") == "encoded"
+                                                   for r in manifest.latest.values())]
+        unnamed = [name for name in names if name not in manifest.claims]
+        if unnamed and manifest.latest:
+            append([{**claims.again(next(iter(manifest.latest.values()))), "dropped": unnamed}])
+    index.rebuild(work, manifest.latest)
+    for name in names:
+        # by a rename first: a reader never sees half a shard under its name
+        path = workdir.path(work, "cache", name)
+        aside = files.aside(path)
+        os.rename(path, aside)
+        shutil.rmtree(aside)
+    if names:
+        files.sync_dir(workdir.cache(work))
+    return names
