@@ -100,8 +100,9 @@ class Manifest:
         status, sha256 = record.get("status"), record.get("sha256")
         if status == "encoded" and record.get("shard"):
             self.claims.setdefault(record["shard"], {})[game] = record.get("n_samples")
-        for name in record.get("dropped") or ():
-            self.claims.setdefault(name, {})  # its number stays used
+        dropped = record.get("dropped")
+        for name in dropped if isinstance(dropped, list) else ():
+            self.claims.setdefault(str(name), {})  # its number stays used
         if status == "downloaded":
             self.owners[sha256] = game
         elif status != "duplicate":
