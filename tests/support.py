@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from lib import schema, shards, workdir
+from lib import claims, schema, shards, workdir
 from lib.manifest import Manifest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
@@ -96,7 +96,7 @@ def put_shard(work, games, claimed=True):
         downloaded(work, n, data)
         writer.add(game(n), sha(data), noise(data, rows))
     if claimed:
-        assert shards.commit(writer, handle, work, ENCODER) == [game(n) for n in games]
+        assert claims.commit(writer, handle, work, ENCODER) == [game(n) for n in games]
         return handle.latest[game(next(iter(games)))]["shard"]
     writer.finish(ENCODER)
     return writer.move_into_place(work, [])
@@ -105,13 +105,18 @@ def put_shard(work, games, claimed=True):
 def findings(work):
     """{shard: (kind, stale rows)}, and the details as {shard: text}."""
     handle = Manifest(work)
-    found = list(shards.check(work, shards.names(work), handle.claims, handle.latest))
+    found = list(claims.check(work, shards.names(work), handle))
     return {name: (kind, stale) for kind, name, _, stale in found}, {name: why for _, name, why, _ in found}
 
 
 def event(work, n, **fields):
     """Append an event of the n-th game."""
     Manifest(work).append([{"gid": game(n), **fields}])
+
+
+def npy(work, name, shard=SHARD):
+    """The path of an array of a shard."""
+    return workdir.path(work, "cache", shard, f"{name}.npy")
 
 
 def edit_meta(work, change, shard=SHARD):

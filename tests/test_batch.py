@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support import downloaded, findings, game, log, noise, put, sha, tree
 
-from lib import shards, workdir
+from lib import claims, shards, workdir
 from lib.batch import Batch
 from lib.manifest import Manifest
 
@@ -212,7 +212,7 @@ def test_an_interrupted_commit_is_said_first_and_not_encoded_again(work, encoder
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch, pytest.raises(OSError):
-        patch.setattr(shards, "claim", fail)
+        patch.setattr(claims, "claim", fail)
         encode(work, ids[:2])
     seen = len(encoder.seen)
     said, tally = encode(work, ids)

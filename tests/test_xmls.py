@@ -29,9 +29,9 @@ def record(work, n=1):
 
 def check(work, ids=None):
     """The findings as {gid or name: kind}."""
-    found = list(xmls.check(work, Manifest(work).latest, ids))
-    assert len({what for _, what, _ in found}) == len(found)
-    return {what: kind for kind, what, _ in found}
+    found = list(xmls.check(work, Manifest(work), ids))
+    assert len({what for _, what in found}) == len(found)
+    return {what: kind for kind, what in found}
 
 
 @pytest.mark.parametrize(("events", "data", "kind"), [
@@ -143,15 +143,24 @@ def test_a_file_that_a_download_replaced_since_the_manifest_was_read_is_not_thro
     downloaded(work, 1, RIGHT)
     old = Manifest(work)
     downloaded(work, 1, OTHER)
-    assert [kind for kind, *_ in xmls.check(work, old.latest)] == ["corrupt"]  # as far as it knows
     assert not xmls.throw_out(work, old, G) and record(work)["sha256"] == sha(OTHER)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_file_that_a_download_put_there_since_the_manifest_was_read_is_judged_by_its_new_record(work, known):
+    downloaded(work, 1, RIGHT)
+    if not known:
+        os.unlink(workdir.xml(work, G))
+    old = Manifest(work)
+    downloaded(work, 1, OTHER)
+    assert list(xmls.check(work, old, None if known else [G])) == [("ok", G)]
 
 
 def test_repair_during_the_check_may_learn_of_new_games(work):
     for n in (1, 2):
         os.unlink(workdir.xml(work, downloaded(work, n, log(n))))
     handle, found = Manifest(work), []
-    for kind, what, _ in xmls.check(work, handle.latest):
+    for kind, what in xmls.check(work, handle):
         found.append((kind, what))
         downloaded(work, 10 + len(found), log(10))
         assert not xmls.throw_out(work, handle, what)
