@@ -142,7 +142,7 @@ class Manifest:
         if self._owners is not None:
             _own(self._owners, record)
         if "dropped" in record and type(record["dropped"]) is list:  # shards no event named: their numbers stay used
-            self.claims |= {str(name): {} for name in record["dropped"] if name not in self.claims}
+            self.claims |= {str(name): {} for name in record["dropped"] if str(name) not in self.claims}
         self.latest[game] = record
         if self.lines is not None:
             self.lines[game] = line
