@@ -32,6 +32,13 @@ def parse(line):
     return None
 
 
+def encode(records):
+    """The bytes of `records` as lines; `ts` is added where it is missing."""
+    return b"".join(  # what UTF-8 has no bytes for, half of a surrogate pair, JSON can still escape
+        json.dumps({"ts": now(), **record}, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+        for record in records)
+
+
 class Manifest:
     """The manifest of a work directory, as far as it has been read.
 
@@ -45,6 +52,10 @@ class Manifest:
         """Read the manifest of `work`. Raises OSError."""
         self.path = workdir.path(work, workdir.MANIFEST)
         self._forget()
+        self.refresh()
+
+    def refresh(self):
+        """Take in what others have appended since it was read. Raises OSError."""
         with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as f:
             fcntl.flock(f, fcntl.LOCK_SH)
             end = os.fstat(f.fileno()).st_size
@@ -58,7 +69,10 @@ class Manifest:
 
     def _read(self, f, end):
         """Take in what stands between the last read and `end`, whole lines or a tail without a newline."""
-        self._inode = os.fstat(f.fileno()).st_ino
+        inode = os.fstat(f.fileno()).st_ino
+        if inode != self._inode or end < self._offset:
+            self._forget()  # another file stands here now: nothing that was read holds
+        self._inode = inode
         f.seek(self._offset)
         rest = b""
         while self._offset < end and (block := f.read(min(_BLOCK, end - self._offset))):
@@ -107,11 +121,8 @@ class Manifest:
         """
         fd = self._open_locked()
         try:
-            info = os.fstat(fd)
-            if info.st_ino != self._inode or info.st_size < self._offset:
-                self._forget()  # another file stands here now: nothing that was read holds
             with open(fd, "rb", closefd=False) as f:
-                self._read(f, info.st_size)
+                self._read(f, os.fstat(fd).st_size)
             yield lambda records: self._append(fd, records)
         finally:
             os.close(fd)
@@ -134,16 +145,14 @@ class Manifest:
         if not records:
             return
         size = os.fstat(fd).st_size
-        lines = b"".join(  # what UTF-8 has no bytes for, half of a surrogate pair, JSON can still escape
-            json.dumps({"ts": now(), **record}, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
-            for record in records)
         torn = size and os.pread(fd, 1, size - 1) != b"\n"
-        data = b"\n" + lines if torn else lines
+        data = b"\n" * bool(torn) + encode(records)
         try:
-            written = 0
-            while written < len(data):
-                written += os.write(fd, data[written:])
-            os.fsync(fd)
+            with files.naming(self.path):
+                written = 0
+                while written < len(data):
+                    written += os.write(fd, data[written:])
+                os.fsync(fd)
         except BaseException:
             os.ftruncate(fd, size)
             raise
