@@ -55,12 +55,17 @@ class Manifest:
         self.refresh()
 
     def refresh(self):
-        """Take in what others have appended since it was read. Raises OSError."""
+        """Read what others have appended. Raises OSError."""
         with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as f:
             fcntl.flock(f, fcntl.LOCK_SH)
-            end = os.fstat(f.fileno()).st_size
-            fcntl.flock(f, fcntl.LOCK_UN)  # what is before `end` never changes: no need to keep writers waiting
-            self._read(f, end)
+            info = os.fstat(f.fileno())
+            fcntl.flock(f, fcntl.LOCK_UN)  # what is before its end never changes: no need to keep writers waiting
+            self._catch_up(f, info)
+
+    def _catch_up(self, f, info):
+        if self._inode is not None and (info.st_ino != self._inode or info.st_size < self._offset):
+            self._forget()  # another file stands here now: nothing that was read holds
+        self._read(f, info.st_size)
 
     def _forget(self):
         self.latest, self.claims, self.owners = {}, {}, {}
@@ -69,10 +74,7 @@ class Manifest:
 
     def _read(self, f, end):
         """Take in what stands between the last read and `end`, whole lines or a tail without a newline."""
-        inode = os.fstat(f.fileno()).st_ino
-        if inode != self._inode or end < self._offset:
-            self._forget()  # another file stands here now: nothing that was read holds
-        self._inode = inode
+        self._inode = os.fstat(f.fileno()).st_ino
         f.seek(self._offset)
         rest = b""
         while self._offset < end and (block := f.read(min(_BLOCK, end - self._offset))):
@@ -122,7 +124,7 @@ class Manifest:
         fd = self._open_locked()
         try:
             with open(fd, "rb", closefd=False) as f:
-                self._read(f, os.fstat(fd).st_size)
+                self._catch_up(f, os.fstat(fd))
             yield lambda records: self._append(fd, records)
         finally:
             os.close(fd)

@@ -8,9 +8,15 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import hypothesis
 import support
 
 from lib import batch, config, workdir
+
+
+# examples may be slow on a busy machine: that is no failure
+hypothesis.settings.register_profile("ours", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("ours")
 
 
 @pytest.fixture(autouse=True)
