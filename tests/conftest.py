@@ -13,7 +13,6 @@ import support
 
 from lib import batch, config, workdir
 
-
 # examples may be slow on a busy machine: that is no failure
 hypothesis.settings.register_profile("ours", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("ours")
