@@ -50,6 +50,13 @@ def _own(owners, record):
         owners[sha256] = record["gid"]
 
 
+def encode(records):
+    """The bytes of `records` as lines; `ts` is added where it is missing."""
+    return b"".join(  # what UTF-8 has no bytes for, half of a surrogate pair, JSON can still escape
+        json.dumps({"ts": now(), **record}, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+        for record in records)
+
+
 class Manifest:
     """The manifest of a work directory, as far as it has been read.
 
@@ -180,16 +187,14 @@ class Manifest:
         if not records:
             return
         size = os.fstat(fd).st_size
-        lines = b"".join(  # what UTF-8 has no bytes for, half of a surrogate pair, JSON can still escape
-            json.dumps({"ts": now(), **record}, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
-            for record in records)
         torn = size and os.pread(fd, 1, size - 1) != b"\n"
-        data = b"\n" + lines if torn else lines
+        data = b"\n" * bool(torn) + encode(records)
         try:
-            written = 0
-            while written < len(data):
-                written += os.write(fd, data[written:])
-            os.fsync(fd)
+            with files.naming(self.path):
+                written = 0
+                while written < len(data):
+                    written += os.write(fd, data[written:])
+                os.fsync(fd)
         except BaseException:
             os.ftruncate(fd, size)
             raise
