@@ -89,7 +89,8 @@ $(VENV): requirements.txt
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
 	@touch $@
 
-test: .venv/.test-ready setup  ## run the tests
+test: .venv/.test-ready setup  ## run the tests; TORCH=1: those with PyTorch too
+	@$(if $(TORCH),.venv/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0)
 	@.venv/bin/python -m ruff check --quiet .
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
 
