@@ -31,7 +31,7 @@ run: $(VENV)  ## check, adopt, download, encode, index, status: everything that 
 
 steps: check-first adopt $(LIST) encode
 check-first:
-	@bin/verify-xml $(QUIET) </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true
+	@bin/verify-xml $(QUIET) --trust </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true
 	@bin/verify-shards $(QUIET) 2>&1 || true
 adopt:
 	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
@@ -55,7 +55,8 @@ endif
 
 check: $(VENV)  ## hold files and shards against the manifest; REPAIR=1 deletes damaged XML files and queues their games
 	@status=0; bin/verify-xml $(QUIET) </dev/null 2>&1 || status=$$?; \
-	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; exit $$status
+	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; \
+	  bin/rebuild-index --check 2>&1 || status=$$?; exit $$status
 
 status: $(VENV)  ## count games by their state
 	@bin/manifest-status

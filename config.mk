@@ -13,5 +13,7 @@ RETRY       ?=                  # 1: ask again now for all games whose download 
 TENHOU_URL  ?= https://tenhou.net  # the server; `make demo` puts its stand-in here
 USER_AGENT  ?= tenhou-paipu-cache/1.0 (one request at a time; python-requests)  # how we introduce ourselves
 SHARD_ROWS  ?= 65536            # rows after which a shard is closed (520 MB in the dense layout)
+SHARD_LAYOUT ?= dense           # layout of new shards: dense (np.load reads it) or packed (300 times smaller)
+JOBS        ?=                  # processes that encode or verify; empty: one for each core
 REPAIR      ?=                  # 1: check and run delete damaged XML files and queue their games again
 DEEP        ?=                  # 1: check also hashes every array of every shard, run mends what that finds

@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import os
 import re
+import select
 import signal
 import stat
 import sys
@@ -52,10 +53,21 @@ sys.excepthook = _tell  # what a script imports may be missing before it can cal
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # a reader just dies, without a traceback; writers use `stop`
 
 
+def run_pid():
+    """The process number of the make that the user started, None if this is no make's script."""
+    pid = os.environ.get("RUN_PID", "")
+    return int(pid) if pid.isdecimal() else None
+
+
 def _follow(pid):
+    """Take the end of the make that started us for a SIGTERM: a killed run leaves nobody at work behind."""
     while is_alive(pid):
         time.sleep(0.2)
     signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+
+
+if run_pid():
+    threading.Thread(target=_follow, args=[run_pid()], daemon=True).start()
 
 
 class Stop:
@@ -68,14 +80,9 @@ class Stop:
         self.signum, self._waiting = 0, False
 
     def catch(self):
-        """From now on a signal sets `signum`, ends a `waiting` block, and does nothing else.
-
-        The end of the make that started us ($RUN_PID) counts as SIGTERM: a killed run leaves nobody at work behind.
-        """
+        """From now on a signal sets `signum`, ends a `waiting` block, and does nothing else."""
         for signum in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signum, self._handle)
-        if os.environ.get("RUN_PID", "").isdecimal():
-            threading.Thread(target=_follow, args=[int(os.environ["RUN_PID"])], daemon=True).start()
 
     def _handle(self, signum, frame):
         self.signum = signum
@@ -125,6 +132,18 @@ def knob(p, flag, name, kind=int, least=0, help=""):
                    help=f"{help} (now: {config.get(name) or 'none'})")
 
 
+def layout_knob(p, layouts, default, help):
+    """Add --layout, one of the names `layouts`."""
+
+    def parse(text):
+        if text not in layouts:
+            raise Usage(f"layout {text!r}: must be one of {', '.join(layouts)}")
+        return text
+
+    p.add_argument("--layout", metavar="NAME", type=parse, default=default,
+                   help=f"{help}: {' or '.join(layouts)} (now: {default or 'as they are'})")
+
+
 def year_knob(p):
     """Add --year."""
 
@@ -162,28 +181,43 @@ def ids(arguments, refused):
     Bad lines of stdin are told on stderr, appended to the list `refused` and skipped. A signal that `stop` caught ends
     the ids. Raises Usage at once, before any work is done, if an argument is no id.
     """
-    return until_stopped(given_ids(arguments)) if arguments else _stdin_ids(refused)
+    return (game for game in ids_as_they_come(arguments, refused) if game or _await_stdin())
+
+
+def ids_as_they_come(arguments, refused):
+    """Like `ids`, but yields None, for a moment to do something else, while stdin has nothing to read."""
+    return until_stopped(given_ids(arguments) if arguments else _stdin_ids(refused))
+
+
+def _await_stdin():
+    with contextlib.suppress(Interrupted), stop.waiting():
+        select.select([sys.stdin], [], [])
 
 
 def _stdin_ids(refused):
-    sys.stdin.reconfigure(errors="replace")  # whatever bytes come, a line of them is just no game id
     if sys.stdin.isatty():
         say("reading game ids from the terminal, one a line; Ctrl-D ends")
-    while line := _next_line():
-        found = gid.parse(line)
-        if found:
+    for line in _stdin_lines():
+        found = line and gid.parse(line)
+        if found or line is None:
             yield found
         elif line.strip():
             refused.append(line)
             say(f"{line.strip()[:80]!r} is no game id: skipped")
 
 
-def _next_line():
-    try:
-        with stop.waiting():
-            return sys.stdin.readline()
-    except Interrupted:
-        return ""
+def _stdin_lines():
+    """Stdin's lines, None while there is nothing to read; whatever bytes come, a line of them is just no game id."""
+    rest = b""
+    while True:
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            yield None
+        block = os.read(sys.stdin.fileno(), 1 << 16)
+        *lines, rest = (rest[:1 << 16] + block).split(b"\n")  # no line without end may fill the memory
+        yield from (line.decode(errors="replace") for line in lines)
+        if not block:
+            yield rest.decode(errors="replace")
+            return
 
 
 def until_stopped(things):
@@ -223,7 +257,7 @@ def tell_bad_lines(manifest):
     """A line on stderr if the manifest has lines that are no records."""
     if manifest.bad_lines:
         say(f"{manifest.path}: {manifest.bad_lines} lines are no records (the first: line {manifest.first_bad});"
-            " they are passed over")
+            " they are passed over; `make recover` drops them, and keeps the old file beside the new one")
 
 
 def run(main):
@@ -235,13 +269,11 @@ def run(main):
     except Problem as e:
         say(e)
         status = e.status
-    except BrokenPipeError:
-        # whoever read our stdout has had enough; point it elsewhere so that the interpreter's own flush is quiet
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read our stdout has had enough
         status = 128 + signal.SIGPIPE
     except Interrupted:
         status = 128 + stop.signum
     except OSError as e:
         say(f"{e.filename or ''}: {e.strerror or e}".removeprefix(": "))
         status = 1
-    sys.exit(status)
+    os._exit(status)  # all is flushed; taking a large manifest apart piece by piece would only cost time

@@ -3,25 +3,18 @@
 import MahjongPyWrapper as pm
 
 from lib import mjlog_writer as log
-from lib.players import tiles_of
+from lib.players import discard, tiles_of
+from lib.rigs import dealt_places
+from lib.wall import INDICATORS, REPLACEMENTS, URA
 
 A, End = pm.BaseAction, pm.ResultType
 GAME_OVER = 16
-# places in the wall, which is drawn from its end: replacement tiles, indicators, ura indicators
-REPLACEMENTS, INDICATORS, URA = (1, 0, 3, 2), (5, 7, 9, 11, 13), (4, 6, 8, 10, 12)
 RYUUKYOKU = {
     End.NoTileRyuuKyoku: None, End.NagashiMangan: "nm", End.Ryukyouku_Interval_9Hai: "yao9",
     End.Ryukyouku_Interval_4Riichi: "reach4", End.Ryukyouku_Interval_3Ron: "ron3",
     End.Ryukyouku_Interval_4Kan: "kan4", End.Ryukyouku_Interval_4Wind: "kaze4",
 }  # fmt: skip
 WINS = (A.Ron, A.ChanKan, A.ChanAnKan)
-
-
-def dealt(wall, place):
-    """The 13 tiles that the player so many places after the dealer is dealt, in that order: 4, 4, 4 and 1."""
-    drawn = wall[::-1]
-    starts = [16 * block + 4 * place + i for block in range(3) for i in range(4)]
-    return [drawn[i] for i in [*starts, 48 + place]]
 
 
 class Hand:
@@ -45,7 +38,7 @@ class Hand:
         self.replacement = False  # and from the dead wall?
         self.ends = []
         seed = [kyoku, honba, sticks, *dice, wall[INDICATORS[0]]]
-        init = {f"hai{seat}": dealt(wall, (seat - self.oya) % 4) for seat in range(4)}
+        init = {f"hai{s}": [wall[i] for i in dealt_places((s - self.oya) % 4)] for s in range(4)}
         self.tags = [log.tag("INIT", seed=seed, ten=log.hundreds(points), oya=self.oya, **init)]
 
     def concealed(self, seat):
@@ -83,10 +76,10 @@ class Hand:
         if self.draws:
             self.tags += self.line.back()
             self._draw(seat)
-        self.tags += self.line.lost(seat)
+        self.tags += self.line.lost()
         actions, hand = self.engine.get_self_actions(), self.concealed(seat)
         server = seat in self.line.away
-        index = self.line.discard(actions, hand) if server else self.players[seat].own_turn(actions, hand)
+        index = discard(actions, hand) if server else self.players[seat].own_turn(actions, hand)
         action, tiles = actions[index].action, tiles_of(actions[index])
         self.turn, self.riichi = seat, action == A.Riichi
         if self.riichi:
@@ -117,6 +110,7 @@ class Hand:
         self.tags.append(log.tag("N", who=seat, m=code))
 
     def _answers(self):
+        self.tags += self.line.lost()
         answers = []
         for seat in range(4):
             actions = self.engine.get_response_actions()

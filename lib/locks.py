@@ -12,8 +12,11 @@ from lib.manifest import now
 
 
 @contextlib.contextmanager
-def held(path, what):
-    """Hold the lock file `path` for the block; yields its file descriptor. Raises Busy, naming the holder, at once."""
+def held(path, what, pid=None):
+    """Hold the lock file `path` for the block, in the name of `pid` (None: this process); yields its file descriptor.
+
+    Raises Busy, naming the holder, at once.
+    """
     fd = _open(path)
     try:
         try:
@@ -23,7 +26,7 @@ def held(path, what):
             raise Busy(f"busy: {what} ({holder or 'holder unknown'}); try later") from None
         touched = os.fstat(fd)
         os.ftruncate(fd, 0)
-        os.pwrite(fd, f"pid {os.getpid()}, since {now()}, in {os.getcwd()}\n".encode(), 0)
+        os.pwrite(fd, f"pid {pid or os.getpid()}, since {now()}, in {os.getcwd()}\n".encode(), 0)
         os.utime(fd, ns=(touched.st_atime_ns, touched.st_mtime_ns))  # the time stamp has its own meaning
         yield fd
     finally:

@@ -6,9 +6,9 @@ A choice is an index into the engine's list of legal actions, so whatever a play
 import MahjongPyWrapper as pm
 
 from lib.shanten import TERMINALS, shanten
+from lib.tile import RED
 
 A = pm.BaseAction
-REDS = (16, 52, 88)
 
 
 def kinds(tiles):
@@ -115,7 +115,7 @@ class Player:
             distance = self._distance(counts, self.melds)
             worth = self._worth(counts, kind) if distance else -self._wait(counts)
             counts[kind] += 1
-            best[i] = (distance, worth, tile in REDS, tile)
+            best[i] = (distance, worth, tile in RED, tile)
         return min(best, key=best.get)
 
     def _worth(self, counts, kind):

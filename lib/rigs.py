@@ -4,7 +4,9 @@ import re
 
 import MahjongPyWrapper as pm
 
-REPLACEMENTS = (1, 0, 3, 2)  # places of the wall from which the tiles after a kan are drawn
+from lib.tile import RED
+from lib.wall import REPLACEMENTS
+
 QUIET = "-"  # never wins, never calls, throws what it draws
 
 YAOCHU = ["1m", "9m", "1p", "9p", "1s", "9s"] * 2 + ["1z", "2z", "3z", "4z", "5z", "6z"]  # enough for a whole hand
@@ -60,6 +62,12 @@ RIGS = {
 }
 
 
+def dealt_places(place):
+    """Where in the wall the 13 tiles stand that the player so many places after the dealer is dealt: 4, 4, 4 and 1."""
+    turns = [16 * block + 4 * place + i for block in range(3) for i in range(4)]
+    return [135 - turn for turn in [*turns, 48 + place]]
+
+
 def parse(text):
     """'12m0p?' -> ['1m', '2m', '0p', '?']."""
     found = []
@@ -88,14 +96,13 @@ def build_wall(rig, rng):
     rng.shuffle(pool)
     wanted = {}  # place in the wall -> name
     for place, hand in enumerate(rig.get("hands", ())):
-        deal = [16 * block + 4 * place + i for block in range(3) for i in range(4)] + [48 + place]
-        wanted |= {135 - turn: name for turn, name in zip(deal, parse(hand), strict=False)}
+        wanted |= dict(zip(dealt_places(place), parse(hand), strict=False))
     wanted |= {83 - turn: name for turn, name in enumerate(parse(rig.get("draws", "")))}
     wanted |= dict(zip(REPLACEMENTS, parse(rig.get("replacements", "")), strict=False))
     wall = [None] * 136
     for place, name in wanted.items():
         if name != "?":
             red = name[0] == "0"
-            wall[place] = next(t for t in pool if t // 4 == kind_of(name) and (t in (16, 52, 88)) == red)
+            wall[place] = next(t for t in pool if t // 4 == kind_of(name) and (t in RED) == red)
             pool.remove(wall[place])
     return [pool.pop() if tile is None else tile for tile in wall]

@@ -28,6 +28,13 @@ ARRAYS = {
 
 FIELD_VOCAB = {"segment": 30, "tile": 35, "count": 96, "who": 5, "extra": 256}
 
+# what index.json says of it, for readers to check
+DESCRIPTION = {
+    "schema_version": SCHEMA_VERSION, "max_seq_len": MAX_SEQ_LEN, "token_features": TOKEN_FEATURES,
+    "scalar_dim": SCALAR_DIM, "action_dim": ACTION_DIM, "field_vocab": FIELD_VOCAB,
+    "dtypes": {name: dtype.name for name, (_, dtype) in ARRAYS.items() if not dtype.names},
+}
+
 NO_TILE = 34
 TABLE = 4  # the value of `who` that means nobody in particular
 

@@ -4,7 +4,7 @@ import random
 
 from lib import mjlog_writer as log
 from lib.hand import Hand
-from lib.players import Player, discard
+from lib.players import Player
 from lib.rigs import RIGS, build_wall, script
 
 HANCHAN, TONPUU = 0xA9, 0xE1  # table types: houou, four players, red fives, open tanyao
@@ -19,17 +19,18 @@ class Line:
     def __init__(self, rng, shaky):
         self.rng, self.shaky, self.away = rng, shaky, set()
 
-    discard = staticmethod(discard)
-
-    def lost(self, seat):
-        """BYE, now and then, of a seat whose turn it is: a list of at most one tag."""
-        if not self.shaky or seat in self.away or self.rng.random() > 0.01:
+    def lost(self):
+        """BYE of a seat, now and then: a list of at most one tag."""
+        if not self.shaky or self.rng.random() > 0.005:
+            return []
+        seat = self.rng.randrange(4)
+        if seat in self.away:
             return []
         self.away.add(seat)
         return [log.tag("BYE", who=seat)]
 
     def back(self):
-        """UN, now and then, of a seat that was away: a list of at most one tag."""
+        """UN of a seat that was away, now and then: a list of at most one tag."""
         if not self.away or self.rng.random() > 0.1:
             return []
         seat = min(self.away)
@@ -58,7 +59,7 @@ def play(seed, hanchan=True, rig=None):
         log.tag("TAIKYOKU", oya=0),
     ]
     line = Line(rng, shaky=not rig and seed % 2 == 1)
-    eager = [rng.random() for _ in range(4)]
+    eager = [0.4 + 0.6 * rng.random() for _ in range(4)]
     last = 8 if hanchan else 4
     kyoku, honba, sticks, points = 0, 0, 0, [25000] * 4
     while True:
@@ -68,6 +69,7 @@ def play(seed, hanchan=True, rig=None):
         players = [Player(rng, eager[s], values | {27 + p}, script(rig, p)) for s, p in enumerate(places)]
         dice = rng.randrange(6), rng.randrange(6)
         hand = Hand(wall, kyoku, honba, sticks, points, players, line, dice)
+        tags += line.back() + line.lost()
         result = hand.play()
         points, sticks = hand.points, hand.sticks
         over = is_over(hand, result, kyoku, last)
@@ -79,6 +81,7 @@ def play(seed, hanchan=True, rig=None):
         name = "AGARI" if result.winner else "RYUUKYOKU"
         tags += hand.tags + [log.tag(name, **end) for end in hand.ends]
         if over:
+            tags += line.back()
             return f'<mjloggm ver="2.3">{"".join(tags)}</mjloggm>'.encode()
         honba = honba + 1 if result.renchan or not result.winner else 0
         kyoku += not result.renchan

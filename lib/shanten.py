@@ -61,7 +61,9 @@ def shanten(counts, melds=0):
         # a second head is a partial set
         best = min(best, 8 - 2 * sets - min(b + e + (c + f == 2), 4 - sets) - head)
     if not melds:
-        best = min(best, 6 - sum(n > 1 for n in counts) + max(0, 7 - sum(n > 0 for n in counts)))
+        kinds = 34 - counts.count(0)
+        best = min(best, 6 - (kinds - counts.count(1)) + max(0, 7 - kinds))
         orphans = [counts[k] for k in TERMINALS]
-        best = min(best, 13 - sum(n > 0 for n in orphans) - any(n > 1 for n in orphans))
+        kinds = 13 - orphans.count(0)
+        best = min(best, 13 - kinds - (kinds > orphans.count(1)))
     return best

@@ -4,9 +4,9 @@ import hashlib
 import os
 import zlib
 
-from lib import files, workdir
+from lib import files, hashes, workdir
 
-_LIMIT = 1 << 24  # bytes that a gzip body may unpack to; a long hanchan has 60 kB
+_LIMIT = 1 << 24  # bytes that a log may have, or unpack to; a long hanchan has 60 kB
 
 
 def judge(record, sha256):
@@ -17,32 +17,58 @@ def judge(record, sha256):
     return "ok" if known == sha256 else "corrupt"
 
 
-def check(work, latest, ids=None):
-    """Yield (kind, gid or file name, sha256 or None) for each file of xml/ and each downloaded game without one.
+def check(work, manifest, ids=None, jobs=1, seen=None, trust=False, oldest=None):
+    """Yield (kind, gid or file name) for each file of xml/ and each downloaded game without one.
 
-    kind: ok, corrupt, missing, unknown, or foreign for a file whose name is no game id. `ids` limits it to these.
-    Raises OSError.
+    kind: ok, corrupt, missing, unknown, absent (no file, and none is needed), or foreign for a file whose name is no
+    game id. `ids` limits it to these; jobs: processes that hash. seen: a lib.hashes.Seen to be kept up to date; trust:
+    files that look as they did at their last good hash are not hashed again; oldest: hash so many only, those that
+    were hashed longest ago. Raises OSError.
     """
+    latest, present = manifest.latest, set()
     if ids is None:
-        present = set()
+        ids = []
         for game, entry in workdir.xml_files(work):
             if game is None:
-                yield "foreign", entry.name, None
+                yield "foreign", entry.name
             else:
                 present.add(game)
-                yield _check_one(work, latest, game)
-        ids = [game for game, record in latest.items() if record.get("status") == "downloaded" and game not in present]
+                ids.append(game)
+        ids += [game for game, record in latest.items() if record.get("status") == "downloaded" and game not in present]
+    if oldest is not None:
+        ids = sorted(ids, key=seen.checked)[:oldest]
+    wanted = []
     for game in ids:
-        yield _check_one(work, latest, game)
+        record = latest.get(game) or {}
+        sha256 = record.get("sha256")
+        if trust and sha256 and _looks_sound(work, game, sha256, seen):
+            yield "ok", game
+        elif sha256 or game not in present:
+            wanted.append((game, record.get("size") if isinstance(record.get("size"), int) else None))
+        else:
+            yield "unknown", game
+    for game, sha256, stamp in hashes.hash_files(work, wanted, jobs):
+        kind = _judge_found(latest.get(game) or {}, sha256)
+        if kind in ("corrupt", "missing"):  # or it was put there after we read the manifest
+            manifest.refresh()
+            kind = _judge_found(manifest.latest.get(game) or {}, next(hashes.hash_files(work, [(game, None)], 1))[1])
+        if kind == "ok" and seen and stamp:
+            seen.put(game, sha256, stamp)
+        yield kind, game
 
 
-def _check_one(work, latest, game):
-    record = latest.get(game) or {}
+def _looks_sound(work, game, sha256, seen):
     try:
-        sha256 = files.sha256(workdir.xml(work, game))
+        return seen.is_sound(game, sha256, hashes.stamp(os.lstat(workdir.xml(work, game))))
     except FileNotFoundError:
-        return ("missing" if record.get("status") == "downloaded" else "absent"), game, None
-    return judge(record, sha256), game, sha256
+        return False
+
+
+def _judge_found(record, sha256):
+    """The kind of a file with this hash, None for no file."""
+    if sha256 is None:
+        return "missing" if record.get("status") == "downloaded" else "absent"
+    return judge(record, sha256)
 
 
 def throw_out(work, manifest, game):
@@ -68,6 +94,7 @@ def adopt(work, manifest, game):
     """
     if _is_settled(manifest.latest.get(game)):
         return "left"
+    path = workdir.xml(work, game)
     with manifest.locked() as append:  # reading it under the lock too: others adopt, replace and delete it there
         record = manifest.latest.get(game)
         try:
@@ -81,9 +108,9 @@ def adopt(work, manifest, game):
         if twin:
             if not known:
                 append([{"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}])
-            os.unlink(workdir.xml(work, game))
+            os.unlink(path)
             return "deleted" if known else "duplicate"
-        append([{"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data)}])
+        append([{"gid": game, "status": "downloaded", "sha256": sha256, "size": os.path.getsize(path)}])
     return "downloaded"
 
 
@@ -134,7 +161,10 @@ def _is_sound(work, record, sha256):
 
 
 def read(work, game):
-    """(bytes, sha256) of a game's file; raises OSError."""
+    """(bytes, sha256) of a game's file; raises OSError. Of a file that is too long to be a log, only its beginning."""
     with files.open_regular(workdir.xml(work, game)) as f:
-        data = f.read()
-    return data, hashlib.sha256(data).hexdigest()
+        data = f.read(_LIMIT + 1)
+        digest = hashlib.sha256(data)
+        while rest := f.read(1 << 20):
+            digest.update(rest)
+    return data, digest.hexdigest()

@@ -5,12 +5,14 @@ import random
 import re
 from collections import Counter
 from functools import cache
+from types import SimpleNamespace
 
 import MahjongPyWrapper as pm
 import pytest
 
+from lib.mjlog_writer import level, owari, yaku
 from lib.rigs import RIGS, build_wall, kind_of
-from lib.selfplay import RIG_CYCLE, play
+from lib.selfplay import RIG_CYCLE, is_over, play
 
 A = pm.BaseAction
 SEEDS = range(2 * RIG_CYCLE)
@@ -183,8 +185,8 @@ def events(text):
                 seen["ryuukyoku " + end.get("type", "exhaustive")] += 1
                 continue
             seen["tsumo" if end["who"] == end["fromWho"] else "ron"] += 1
-            for yaku in numbers(end.get("yaku", ""))[::2] if "yaku" in end else ():
-                seen[f"yaku {yaku}"] += 1
+            for number in numbers(end["yaku"])[::2] if "yaku" in end else ():
+                seen[f"yaku {number}"] += 1
             seen["yakuman"] += "yakuman" in end
         seen["double ron"] += names.count("AGARI") == 2
         seen["riichi never passed"] += names.count("REACH") % 2
@@ -195,7 +197,7 @@ def test_the_same_seed_gives_the_same_bytes_on_every_python():
     digest = hashlib.sha256()
     for seed in (0, 7, 11):
         digest.update(play(seed))
-    assert digest.hexdigest()[:16] == "1a090b3dee806744"
+    assert digest.hexdigest()[:16] == "65e534cbfaf8f58b"
 
 
 def test_seeds_differ():
@@ -265,3 +267,51 @@ def test_a_rigged_wall_has_every_tile_once(rig):
 
 def test_a_tile_name_is_read_with_its_red_five():
     assert [kind_of(name) for name in ("1m", "0m", "5p", "9s", "7z")] == [0, 4, 13, 26, 33]
+
+
+@pytest.mark.parametrize(
+    ("points", "kyoku", "oya_stays", "kind", "over"),
+    [
+        ((29900, 30100, 20000, 20000), 6, False, None, False),  # not yet the last hand
+        ((29900, 30100, 20000, 20000), 7, False, None, True),
+        ((29900, 29900, 20100, 20100), 7, False, None, False),  # nobody has 30000: an extra wind
+        ((29900, 29900, 20100, 20100), 11, False, None, True),  # whose fourth dealer ends it
+        ((29900, 20100, 20000, 30000), 7, True, None, True),  # the dealer, on top, stops
+        ((30100, 29900, 10000, 30000), 7, True, None, False),  # the dealer, not on top, goes on
+        ((40000, 20000, 20000, 20000), 7, True, "kaze4", False),  # an aborted hand is played again
+        ((40000, 20000, 20000, 20000), 7, False, "nm", True),
+        ((40000, 40000, 20000, 0), 2, True, None, False),
+        ((40000, 40000, 20100, -100), 2, True, None, True),
+    ],
+)
+def test_the_game_ends_when_tenhou_ends_it(points, kyoku, oya_stays, kind, over):
+    hand = SimpleNamespace(points=points, oya=kyoku % 4, ends=[{"type": kind}])
+    assert is_over(hand, SimpleNamespace(renchan=oya_stays), kyoku, last=8) == over
+
+
+def test_owari_rounds_half_thousands_away_from_zero_and_the_winner_gets_the_rest():
+    assert owari([25500, 24500, 50500, -500]) == "255,6.0,245,-15.0,505,60.0,-5,-51.0"
+    assert owari([25000] * 4) == "250,35.0,250,5.0,250,-15.0,250,-25.0"
+
+
+def test_limits_follow_han_and_fu():
+    cases = {
+        (3, 60): 0,
+        (3, 70): 1,
+        (4, 30): 0,
+        (4, 40): 1,
+        (5, 30): 1,
+        (6, 30): 2,
+        (8, 30): 3,
+        (11, 30): 4,
+        (13, 30): 5,
+    }
+    assert {case: level(*case, yakuman=None) for case in cases} == cases
+    assert level(0, 0, yakuman=[47]) == 5
+
+
+def test_yaku_come_in_tenhous_order_with_their_han():
+    names = ["AkaDora", "Menzentsumo", "Riichi", "Dora", "Ippatsu", "Dora"]
+    assert yaku(names, riichi=True) == ([1, 1, 2, 1, 0, 1, 52, 2, 54, 1, 53, 0], None)
+    assert yaku(["Chinitsu_", "Toitoi"], riichi=False) == ([28, 2, 35, 5], None)
+    assert yaku(["Daisangen", "Dora"], riichi=False) == (None, [39])

@@ -1,0 +1,91 @@
+"""The dense layout of a shard: an .npy file for each array of lib.schema, for anyone who has np.load(mmap_mode="r")."""
+
+import hashlib
+import os
+
+import numpy as np
+
+from lib import ragged, schema
+
+
+class Writer:
+    """The files of one shard in the making, in its directory `path`."""
+
+    def __init__(self, path):
+        """Raises OSError."""
+        self._files = {name: open(_file(path, name), "wb") for name in schema.ARRAYS}  # noqa: SIM115
+        self._digests = {name: hashlib.sha256() for name in schema.ARRAYS}
+        self._n_rows = 0
+        self._write_headers()
+
+    def _write_headers(self):
+        # numpy pads a header so that the first axis can grow: the final one takes exactly the same place
+        for name, f in self._files.items():
+            shape, dtype = schema.ARRAYS[name]
+            f.seek(0)
+            np.lib.format.write_array_header_1_0(f, {
+                "descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (self._n_rows, *shape),
+            })
+
+    def add(self, rows):
+        """Append rows, a dict of the arrays of lib.schema. Raises OSError."""
+        for name, array in rows.items():
+            data = array.view("u1") if array.size else b""
+            self._files[name].write(data)
+            self._digests[name].update(data)
+        self._n_rows += len(rows["labels"])
+
+    def finish(self):
+        """Complete the files, durably; returns what meta.json has to say about them. Raises OSError."""
+        self._write_headers()
+        for f in self._files.values():
+            f.flush()
+            os.fsync(f.fileno())
+            f.close()
+        return {"sha256": {name: digest.hexdigest() for name, digest in self._digests.items()}}
+
+    def close(self):
+        """Let go of the files, finished or not. Raises OSError."""
+        for f in self._files.values():
+            f.close()
+
+
+def rows(path, meta, wanted):
+    """The rows `wanted` (numbers in the shard) of the shard in the directory `path`, as arrays of our own.
+
+    Raises OSError, and ValueError when a file is damaged.
+    """
+    return {name: np.load(_file(path, name), mmap_mode="r")[wanted] for name in schema.ARRAYS}
+
+
+def read(path, meta, wanted):
+    """Yield the rows `wanted` as lib.ragged's, some at a time. Raises as `rows` does."""
+    for start in range(0, len(wanted), 1024):  # few enough for the caches of the processor
+        yield ragged.from_dense(rows(path, meta, wanted[start:start + 1024]))
+
+
+def damage(path, meta, deep=False):
+    """What is wrong with the files in the directory `path` against its `meta`, as text; None if nothing is. deep: hash
+    them too."""
+    for name, (shape, dtype) in schema.ARRAYS.items():
+        try:
+            found = np.load(_file(path, name), mmap_mode="r")
+            as_said = found.shape == (meta["n_rows"], *shape) and found.dtype == dtype
+        except Exception as e:  # a damaged header makes numpy raise nearly anything, TokenError and BadZipFile too
+            return f"{name}.npy cannot be read: {e}"
+        if not as_said:
+            return f"{name}.npy is {found.dtype} {found.shape}, meta.json says {meta['n_rows']} rows"
+        if deep and len(found) and _hash(found) != meta.get("sha256", {}).get(name):
+            return f"{name}.npy: its sha256 is not the one in meta.json"
+    return None
+
+
+def _file(path, name):
+    return os.path.join(path, f"{name}.npy")
+
+
+def _hash(array):
+    digest = hashlib.sha256()
+    for start in range(0, len(array), 4096):
+        digest.update(np.ascontiguousarray(array[start:start + 4096]).view("u1"))
+    return digest.hexdigest()

@@ -1,0 +1,98 @@
+"""The sha256 of many files, on all cores; and which files need not be hashed again, since nothing touched them."""
+
+import contextlib
+import hashlib
+import itertools
+import multiprocessing
+import os
+import stat
+import time
+
+from lib import files, workdir
+
+_CHUNK = 256  # files that a process takes at a time
+_RACY = 2  # seconds: a file that was changed so shortly before it was hashed may change again without showing it
+
+
+def hash_files(work, wanted, jobs):
+    """Yield (gid, sha256, stamp) for pairs (gid, size or None) of games with files in xml/.
+
+    sha256 is '' for a file of another size than expected, which is not hashed, and None where there is no regular file.
+    stamp: what the file looked like, for `Seen`. Raises OSError.
+    """
+    wanted = iter(wanted)
+    chunks = iter(lambda: [work, *itertools.islice(wanted, _CHUNK)], [work])
+    few = list(itertools.islice(chunks, 2))
+    if len(few) < 2 or jobs == 1:  # not worth a pool
+        yield from itertools.chain.from_iterable(map(_hash_chunk, itertools.chain(few, chunks)))
+        return
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from itertools.chain.from_iterable(pool.imap(_hash_chunk, itertools.chain(few, chunks)))
+
+
+def _hash_chunk(chunk):
+    work, *wanted = chunk
+    results = []
+    for game, size in wanted:
+        try:
+            fd = os.open(workdir.xml(work, game), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as e:
+            if not isinstance(e, FileNotFoundError) and not os.path.islink(workdir.xml(work, game)):
+                raise
+            results.append((game, None, None))
+            continue
+        try:
+            info = os.fstat(fd)
+            if not stat.S_ISREG(info.st_mode):
+                results.append((game, None, None))
+            elif size is not None and size != info.st_size:
+                results.append((game, "", None))
+            else:
+                digest = hashlib.sha256()
+                while block := os.read(fd, 1 << 20):
+                    digest.update(block)
+                results.append((game, digest.hexdigest(), stamp(info)))
+        finally:
+            os.close(fd)
+    return results
+
+
+def stamp(info):
+    """What a change of a file would change, of its os.stat_result, as text."""
+    return f"{info.st_size} {info.st_mtime_ns} {info.st_ino}"
+
+
+class Seen:
+    """When each file was last found sound, and what it looked like then. A cache: losing it costs time only."""
+
+    def __init__(self, work):
+        """Read it from the work directory; a damaged one counts as empty."""
+        self._path, self._changed, self.entries = workdir.path(work, ".seen"), False, {}
+        with contextlib.suppress(OSError, ValueError), open(self._path, encoding="ascii") as f:
+            for line in f:
+                game, sha256, checked, stamp = line.rstrip("\n").split("\t")
+                self.entries[game] = sha256, int(checked), stamp
+
+    def is_sound(self, game, sha256, stamp):
+        """True if the file looked like this when it was last hashed, and had this hash."""
+        entry = self.entries.get(game)
+        return entry is not None and entry[0] == sha256[:16] and entry[2] == stamp
+
+    def checked(self, game):
+        """When the file was last hashed and found sound, in seconds since 1970; 0 if that is not known."""
+        entry = self.entries.get(game)
+        return entry[1] if entry else 0
+
+    def put(self, game, sha256, stamp):
+        """Note that a file that looks like this was hashed just now, and is sound."""
+        if int(stamp.split()[1]) < (time.time() - _RACY) * 1e9:
+            self.entries[game] = sha256[:16], int(time.time()), stamp
+            self._changed = True
+
+    def save(self):
+        """Write it back, if there is anything new. Raises OSError."""
+        if self._changed:
+            lines = (f"{game}\t{sha256}\t{checked}\t{stamp}\n"
+                     for game, (sha256, checked, stamp) in self.entries.items())
+            files.write(self._path, "".join(lines).encode())
+            self._changed = False

@@ -1,0 +1,87 @@
+"""Helpers of the tests of the make flows: a stand-in, make, and what a cache holds."""
+
+import contextlib
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from lib import config, schema
+
+ROOT = Path(__file__).resolve().parent.parent
+_KNOBS = {"WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
+
+
+def environment(**settings):
+    """The environment without knobs of the one who runs the tests, but with `settings`."""
+    kept = {k: v for k, v in os.environ.items() if k not in _KNOBS and k not in config.defaults()}
+    return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"} | settings
+
+
+def script(name, *args, **options):
+    """Run bin/name to its end; returns the CompletedProcess with text."""
+    settings = options.pop("settings", {})
+    return subprocess.run([sys.executable, ROOT / "bin" / name, *map(str, args)], capture_output=True, text=True,
+                          env=environment(**settings), stdin=options.pop("stdin", subprocess.DEVNULL), **options)
+
+
+def make(*args, **options):
+    """Run make in the tree to its end; returns the CompletedProcess with text."""
+    return subprocess.run(["make", "-C", ROOT, *map(str, args)], capture_output=True, text=True,
+                          env=environment(**options.pop("settings", {})), stdin=subprocess.DEVNULL, **options)
+
+
+def start_make(*args):
+    """Start make in the tree as a process group of its own."""
+    return subprocess.Popen(["make", "-C", ROOT, *map(str, args)], env=environment(), stdin=subprocess.DEVNULL,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+@contextlib.contextmanager
+def stand_in(tmp_path, *options):
+    """A running stand-in; yields (its address, a function that gives its log as a list of requests)."""
+    log = tmp_path / "requests.log"
+    with subprocess.Popen([sys.executable, ROOT / "bin" / "serve-demo", "--log", log, *map(str, options)],
+                          stdout=subprocess.PIPE, text=True, env=environment()) as server:
+        try:
+            url = server.stdout.readline().strip()
+            yield url, lambda: [json.loads(line) for line in log.read_text().splitlines()]
+        finally:
+            server.terminate()
+
+
+def records(work):
+    """gid -> current record, straight from the manifest's lines."""
+    latest = {}
+    with open(work / "manifest.jsonl", encoding="utf-8") as f:
+        for line in f:
+            with contextlib.suppress(ValueError):
+                record = json.loads(line)
+                latest[record["gid"]] = record
+    return latest
+
+
+def cache(work):
+    """gid -> digest of all that the cache holds for it; asserts that the index is the sum of the claims."""
+    found, live = {}, 0
+    index = json.loads((work / "cache" / "index.json").read_text())
+    for game, record in records(work).items():
+        if record["status"] == "encoded":
+            shard = work / "cache" / record["shard"]
+            meta = {g["gid"]: g for g in json.loads((shard / "meta.json").read_text())["games"]}[game]
+            span = slice(meta["start"], meta["start"] + meta["n_rows"])
+            digest = hashlib.sha256()
+            for name in schema.ARRAYS:
+                rows = np.load(shard / f"{name}.npy", mmap_mode="r")[span]
+                for field in rows.dtype.names or [...]:
+                    if field != "game":  # a game's number in its shard
+                        digest.update(np.ascontiguousarray(rows[field]))
+            found[game] = digest.hexdigest()
+            live += meta["n_rows"]
+    assert index["total_rows"] == live
+    assert live == sum(stop - start for spans in index["row_ranges"].values() for start, stop in spans)
+    return found

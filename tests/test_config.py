@@ -1,0 +1,79 @@
+"""Settings: config.mk, the environment over it, and nothing that cannot be a number becomes one."""
+
+import os
+import re
+import subprocess
+
+import pytest
+from support import ROOT
+
+from lib import config
+from lib.errors import Usage
+
+
+@pytest.fixture
+def config_mk(tmp_path, monkeypatch):
+    """A function that puts a text in the place of config.mk."""
+
+    def replace(text):
+        (tmp_path / "config.mk").write_text(text)
+        monkeypatch.setattr(config, "ROOT", str(tmp_path))
+        config.defaults.cache_clear()
+
+    yield replace
+    config.defaults.cache_clear()
+
+
+def test_scripts_and_make_read_the_same_defaults():
+    names = list(config.defaults())
+    makefile = "include config.mk\n" + "".join(f"$(info {name}=$(strip $({name})))\n" for name in names) + "all:;\n"
+    printed = subprocess.run(["make", "-s", "-f", "-"], input=makefile, cwd=ROOT, text=True, capture_output=True,
+                             check=True, env={"PATH": os.environ["PATH"]}).stdout
+    assert dict(line.split("=", 1) for line in printed.splitlines()) == config.defaults()
+
+
+def test_every_knob_is_one_line_that_says_what_it_is():
+    with open(os.path.join(ROOT, "config.mk"), encoding="utf-8") as f:
+        knobs = [line for line in f if not line.startswith("#")]
+    assert len(knobs) == len(config.defaults())
+    for line in knobs:
+        assert re.fullmatch(r"[A-Z_]+ +\?= .*  # \S.*\n", line), line
+
+
+def test_a_knob_without_value_or_comment_leaves_the_next_line_alone(config_mk):
+    config_mk("A ?=\nB ?= 5\nC?=x y # why\nD ?=\n")
+    assert config.defaults() == {"A": "", "B": "5", "C": "x y", "D": ""}
+
+
+def test_the_environment_wins_unless_it_is_empty(config_mk, monkeypatch):
+    config_mk("SHARD_ROWS ?= 100  # rows\n")
+    assert config.number("SHARD_ROWS") == 100
+    monkeypatch.setenv("SHARD_ROWS", " 7 ")
+    assert config.number("SHARD_ROWS") == 7
+    monkeypatch.setenv("SHARD_ROWS", " ")
+    assert config.number("SHARD_ROWS") == 100
+
+
+def test_the_default_work_directory_is_below_the_tree_and_a_given_one_is_not(config_mk, monkeypatch, tmp_path):
+    config_mk("WORK ?= data/x  # where\n")
+    monkeypatch.chdir("/")
+    assert config.work() == str(tmp_path / "data/x")
+    monkeypatch.setenv("WORK", "elsewhere")
+    assert config.work() == "elsewhere"
+
+
+@pytest.mark.parametrize("text", ["x", "1x", "1.5", "0x10", "-1", "4"])
+def test_a_whole_number_that_is_none_or_too_small_is_wrong_usage_and_named(text):
+    with pytest.raises(Usage, match="KNOB=" + re.escape(text)):
+        config.parse_number(text, "KNOB", int, 5)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-0.1", "1,5"])
+def test_a_duration_that_is_none_is_wrong_usage(text):
+    with pytest.raises(Usage, match="KNOB"):
+        config.parse_number(text, "KNOB", float)
+
+
+def test_an_optional_number_may_be_empty():
+    assert config.parse_number("", "KNOB") is None
+    assert config.parse_number("0.5", "KNOB", float) == 0.5

@@ -1,0 +1,257 @@
+"""make run against a stand-in for Tenhou: politeness, interruption, faults, refusals."""
+
+import contextlib
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from flows import ROOT, cache, environment, make, records, script, stand_in, start_make
+
+YEAR = "YEAR=2024"
+
+
+def run(work, url, *more, delay=0, **options):
+    return make("run", f"WORK={work}", YEAR, f"TENHOU_URL={url}", f"DELAY={delay}", *more, **options)
+
+
+def asked(requests):
+    """The ids that were asked for, in order."""
+    return [r["gid"] for r in requests if r["gid"]]
+
+
+def test_killed_again_and_again_every_game_is_encoded_once_and_asked_for_once(tmp_path):
+    work, delay, chance = tmp_path / "w", 0.25, random.Random(5)
+    with stand_in(tmp_path, "--games", 25) as (url, log):
+        kills = 0
+        for i in range(6):
+            victim = start_make("run", f"WORK={work}", YEAR, f"TENHOU_URL={url}", f"DELAY={delay}", "SHARD_ROWS=2000")
+            time.sleep(chance.uniform(0.4, 1.5))
+            kills += victim.poll() is None
+            if i % 2:
+                with contextlib.suppress(ProcessLookupError):  # it has ended already
+                    os.killpg(victim.pid, signal.SIGKILL)
+            else:
+                victim.kill()  # make alone: its scripts notice and end by themselves
+            victim.wait()
+        done = run(work, url, "SHARD_ROWS=2000", delay=delay)
+        assert done.returncode == 0, done.stderr
+        undisturbed = tmp_path / "u"
+        assert run(undisturbed, url).returncode == 0
+        requests = log()
+    first = asked(requests)[: len(asked(requests)) - 25]
+    assert kills >= 3
+    assert {r["status"] for r in records(work).values()} == {"encoded"}
+    assert cache(work) == cache(undisturbed) and len(cache(work)) == 25
+    assert len(set(first)) == 25
+    assert len(first) <= 25 + kills  # one may be in flight at each kill
+    assert max(r["in_flight"] for r in requests) == 1
+    starts = [r["start"] for r in requests[:len(first)]]
+    assert min(b - a for a, b in itertools.pairwise(starts)) >= delay
+
+
+def test_nothing_to_do_asks_the_server_for_nothing_and_says_so(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 2) as (url, log):
+        assert run(work, url).returncode == 0
+        before = len(log())
+        again = run(work, url)
+        assert again.returncode == 0 and "nothing to do" in again.stderr
+        quiet = make("-s", "run", f"WORK={work}", YEAR, f"TENHOU_URL={url}", "DELAY=0")
+        assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+        assert len(log()) == before
+
+
+def test_a_damaged_file_is_repaired_and_fetched_again(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 2) as (url, _):
+        assert run(work, url).returncode == 0
+        whole = cache(work)
+        victim = sorted((work / "xml").iterdir())[0]
+        victim.write_bytes(victim.read_bytes() + b"\n")
+        found = make("check", f"WORK={work}")
+        assert found.returncode == 2 and f"corrupt\t{victim.stem}" in found.stdout
+        assert make("check", f"WORK={work}", "REPAIR=1").returncode == 0
+        assert not victim.exists() and records(work)[victim.stem]["status"] == "corrupt"
+        assert run(work, url).returncode == 0
+        assert make("check", f"WORK={work}").returncode == 0
+        assert cache(work) == whole
+
+
+@pytest.mark.parametrize(("kind", "reason"), [
+    ("404", "HTTP 404"), ("503", "HTTP 503"), ("empty", "empty body"), ("short", "short body"),
+    ("html", "HTML page instead of a log"), ("reset", "connection reset"), ("slow", "timed out after 0.3 s"),
+])  # fmt: skip
+def test_each_fault_has_its_reason_and_passes(tmp_path, kind, reason):
+    work = tmp_path / "w"
+    options = ["--games", 6, "--fault", kind, "--fault-ids", "0.34", "--slow-seconds", 1]
+    with stand_in(tmp_path, *options) as (url, _):
+        done = run(work, url, "TIMEOUT=0.3")
+        assert done.returncode == 0, done.stderr
+        failed = {game: r for game, r in records(work).items() if r["status"] == "failed"}
+        assert len(failed) == 2 and all(r["error"].startswith(reason) for r in failed.values())
+        assert all(r["stage"] == "download" and r["retry_at"] for r in failed.values())
+        assert all(f"{game}: {reason}" in done.stderr for game in failed)
+    with stand_in(tmp_path, "--games", 6) as (url, _):
+        assert run(work, url, "RETRY=1").returncode == 0
+    assert len(cache(work)) == 6
+
+
+def test_a_missing_log_is_asked_for_again_after_a_week_a_passing_fault_at_the_next_run(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 6, "--fault", "404,empty", "--fault-ids", "0.34") as (url, log):
+        run(work, url)
+        before = len(log())
+        run(work, url)
+        again = asked(log()[before:])
+    due = {r["error"]: r["retry_at"][:10] for r in records(work).values() if r["status"] == "failed"}
+    assert set(again) == {game for game, r in records(work).items() if r.get("error") == "empty body"}
+    assert due["HTTP 404"] == time.strftime("%Y-%m-%d", time.gmtime(time.time() + 7 * 86400))
+
+
+def test_a_server_that_refuses_everything_is_left_alone_and_nothing_is_held_against_the_games(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 9, "--fault", "404") as (url, log):
+        done = run(work, url, "MAX_REFUSALS=4")
+        assert done.returncode == 2 and "4 requests in a row without success" in done.stderr
+        assert len(asked(log())) == 4
+        assert records(work) == {}
+    with stand_in(tmp_path, "--games", 9) as (url, _):
+        assert run(work, url).returncode == 0
+    assert len(cache(work)) == 9
+
+
+def test_of_two_fetchers_of_a_machine_one_is_busy(tmp_path):
+    with stand_in(tmp_path, "--games", 8) as (url, log):
+        settings = {"TENHOU_URL": url, "DELAY": "0.2"}
+        assert script("fetch-index", "--work", tmp_path / "a", "--year", 2024, settings=settings).returncode == 0
+        ids = script("extract-ids", "--work", tmp_path / "a", "--year", 2024).stdout
+        first = subprocess.Popen([sys.executable, ROOT / "bin" / "fetch-paipu", "--work", tmp_path / "a", *ids.split()],
+                                 env=environment(**settings), stdout=subprocess.PIPE, text=True)
+        first.stdout.readline()
+        second = script("fetch-paipu", "--work", tmp_path / "b", *ids.split(), settings=settings)
+        assert second.returncode == 75 and f"pid {first.pid}" in second.stderr
+        assert first.wait() == 0
+        first.stdout.close()
+        assert max(r["in_flight"] for r in log()) == 1
+
+
+def test_of_two_runs_on_one_work_directory_one_is_busy(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 5) as (url, _):
+        first = start_make("run", f"WORK={work}", YEAR, f"TENHOU_URL={url}", "DELAY=0.3")
+        while not list((work / "xml").glob("2*")):
+            time.sleep(0.05)
+        second = run(work, url)
+        assert second.returncode == 2 and "busy: a run is at work" in second.stderr and "Error 75" in second.stderr
+        assert first.wait() == 0
+    assert len(cache(work)) == 5
+
+
+@pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_closes_the_shard_with_what_is_encoded(tmp_path, signum, status):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 30) as (url, _):
+        settings = {"TENHOU_URL": url, "DELAY": "0.1"}
+        script("fetch-index", "--work", work, "--year", 2024, settings=settings)
+        ids = script("extract-ids", "--work", work, "--year", 2024).stdout
+        (tmp_path / "ids").write_text(ids)
+        with open(tmp_path / "ids") as stdin:
+            fetch = subprocess.Popen([sys.executable, ROOT / "bin" / "fetch-paipu", "--work", work], stdin=stdin,
+                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(**settings))
+        encode = subprocess.Popen([sys.executable, ROOT / "bin" / "encode-batch", "--work", work], stdin=fetch.stdout,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment())
+        fetch.stdout.close()
+        while len(list((work / "xml").glob("2*"))) < 4:
+            time.sleep(0.05)
+        for process in (fetch, encode):
+            process.send_signal(signum)
+        printed = encode.communicate()[0].decode().split()
+        assert (fetch.wait(), encode.returncode) == (status, status)
+    encoded = {game for game, r in records(work).items() if r["status"] == "encoded"}
+    assert encoded == set(printed) and encoded
+    assert script("verify-shards", "--work", work).returncode == 0
+
+
+def test_encoding_does_not_wait_for_the_end_of_the_ids(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 3) as (url, _):
+        assert run(work, url).returncode == 0
+    ids = sorted(records(work))
+    for shard in (work / "cache").glob("shard_*"):
+        for file in shard.iterdir():
+            file.unlink()
+        shard.rmdir()
+    encode = subprocess.Popen([sys.executable, ROOT / "bin" / "encode-batch", "--work", work, "--shard-rows", "1"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
+    for game in ids:
+        encode.stdin.write(game + "\n")
+        encode.stdin.flush()
+        assert encode.stdout.readline().strip() == game
+    encode.communicate()
+
+
+def test_the_lists_of_a_running_year_are_looked_at_once_in_twenty_minutes(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 6, "--running") as (url, log):
+        assert run(work, url).returncode == 0
+        looks = [r["path"] for r in log() if "list.cgi" in r["path"]]
+        assert sorted(looks) == ["/sc/raw/list.cgi", "/sc/raw/list.cgi?old"]
+        pages = len([r for r in log() if "/dat/" in r["path"]])
+        assert pages and run(work, url).returncode == 0
+        assert len([r["path"] for r in log() if "list.cgi" in r["path"]]) == 2
+        os.utime(work / "raw" / ".looked", (0, 0))
+        assert run(work, url).returncode == 0
+        assert len([r["path"] for r in log() if "list.cgi" in r["path"]]) == 4
+        assert len([r for r in log() if "/dat/" in r["path"]]) == pages
+    assert len(cache(work)) == 6
+
+
+def test_a_zip_goes_on_where_it_was_interrupted_and_is_tested_before_it_gets_its_name(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 6) as (url, log):
+        settings = {"TENHOU_URL": url, "DELAY": "0"}
+        whole = tmp_path / "whole"
+        script("fetch-index", "--work", whole, "--year", 2024, settings=settings)
+        data = (whole / "raw" / "scraw2024.zip").read_bytes()
+        (work / "raw").mkdir(parents=True)
+        part = work / "raw" / "scraw2024.zip.part"
+        part.write_bytes(data[: len(data) // 2])
+        assert script("fetch-index", "--work", work, "--year", 2024, settings=settings).returncode == 0
+        assert (work / "raw" / "scraw2024.zip").read_bytes() == data and not part.exists()
+        assert log()[-1]["status"] == 206
+        (work / "raw" / "scraw2024.zip").unlink()
+        part.write_bytes(b"x" * (len(data) // 2))  # damaged: thrown away, and fetched whole
+        assert script("fetch-index", "--work", work, "--year", 2024, settings=settings).returncode == 0
+        assert (work / "raw" / "scraw2024.zip").read_bytes() == data
+
+
+def test_max_new_caps_the_downloads_of_a_run(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 5) as (url, _):
+        done = run(work, url, "MAX_NEW=2")
+        assert done.returncode == 0 and "2 downloaded" in done.stderr and "3 left for later" in done.stderr
+        assert len(records(work)) == 2
+
+
+def test_a_duplicate_is_recorded_and_its_file_deleted(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 4, "--duplicates", 1) as (url, _):
+        assert run(work, url).returncode == 0
+    (game, record), = [(g, r) for g, r in records(work).items() if r["status"] == "duplicate"]
+    assert not (work / "xml" / f"{game}.txt").exists()
+    assert records(work)[record["alias_of"]]["status"] == "encoded" and len(cache(work)) == 3
+
+
+def test_rooms_choose_and_a_changed_choice_makes_a_new_list(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 8) as (url, _):
+        assert run(work, url, "ROOMS=00a9", "MAX_NEW=0").returncode == 0
+        few = (work / "game_ids_2024.txt").read_text().split()
+        assert run(work, url, "MAX_NEW=0").returncode == 0
+        many = (work / "game_ids_2024.txt").read_text().split()
+    assert few and all("-00a9-" in game for game in few) and set(few) < set(many)

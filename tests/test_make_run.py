@@ -1,0 +1,162 @@
+"""make run, check, compact and recover on logs of one's own."""
+
+import os
+import random
+import re
+import signal
+import time
+
+import pytest
+from flows import cache, make, records, start_make
+
+from lib.selfplay import play
+
+
+@pytest.fixture(scope="module")
+def logs():
+    """Eight self-played games by their ids."""
+    return {f"202401010{i}gm-00a9-0000-0000000{i}": play(i) for i in range(8)}
+
+
+@pytest.fixture
+def work(tmp_path, logs):
+    """A work directory with these logs in xml/, and nothing else."""
+    (tmp_path / "w" / "xml").mkdir(parents=True)
+    for game, data in logs.items():
+        (tmp_path / "w" / "xml" / f"{game}.txt").write_bytes(data)
+    return tmp_path / "w"
+
+
+def test_logs_in_a_right_cache_out_and_a_second_run_does_nothing(work, logs):
+    first = make("run", f"WORK={work}")
+    assert first.returncode == 0 and "8 encoded, 0 failed" in first.stderr
+    assert set(cache(work)) == set(logs)
+    lines = (work / "manifest.jsonl").read_bytes()
+    second = make("run", f"WORK={work}")
+    assert second.returncode == 0 and "nothing to do" in second.stderr
+    assert (work / "manifest.jsonl").read_bytes() == lines
+
+
+def test_the_table_of_check_has_the_words_of_the_design(work):
+    make("run", f"WORK={work}")
+    checked = make("check", f"WORK={work}")
+    assert checked.returncode == 0
+    assert re.findall(r"^(.*) : (\d+)$", checked.stdout, re.M) == [
+        ("xmls (ok)", "8"), ("xmls (corrupt)", "0"), ("xmls (missing)", "0"), ("xmls (unknown)", "0"),
+        ("shard mismatches", "0"), ("orphan shards", "0"), ("stale rows", "0")]
+
+
+def test_a_log_that_cannot_be_encoded_fails_with_its_reason_and_a_whole_one_in_its_place_heals(work, logs):
+    victim = sorted(logs)[3]
+    path = work / "xml" / f"{victim}.txt"
+    path.write_bytes(logs[victim].replace(b"owari", b"other"))
+    assert make("run", f"WORK={work}").returncode == 0
+    failed = records(work)[victim]
+    assert failed["status"] == "failed" and failed["error"].startswith("incomplete") and failed["stage"] == "encode"
+    assert "nothing to do" in make("run", f"WORK={work}").stderr  # the same bytes are not tried again
+    path.write_bytes(logs[victim])
+    assert make("run", f"WORK={work}").returncode == 0
+    assert records(work)[victim]["status"] == "encoded"
+
+
+def test_the_right_file_put_back_heals_a_repaired_game(work, logs):
+    make("run", f"WORK={work}")
+    whole, victim = cache(work), sorted(logs)[0]
+    path = work / "xml" / f"{victim}.txt"
+    path.write_bytes(logs[victim] + b"x")
+    found = make("check", f"WORK={work}")
+    assert found.returncode == 2 and f"corrupt\t{victim}\n" in found.stdout
+    assert make("check", f"WORK={work}", "REPAIR=1").returncode == 0
+    assert records(work)[victim]["status"] == "corrupt" and not path.exists()
+    path.write_bytes(logs[victim])
+    assert make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9", "DELAY=0").returncode == 0
+    assert cache(work) == whole and make("check", f"WORK={work}").returncode == 0
+
+
+def test_a_damaged_file_is_left_out_and_the_rest_encoded(work, logs):
+    victim = sorted(logs)[2]
+    from flows import script
+
+    script("adopt-xml", "--work", work)
+    (work / "xml" / f"{victim}.txt").write_bytes(logs[victim][:-1])
+    assert make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9", "DELAY=0", "MAX_NEW=0").returncode == 0
+    states = {game: r["status"] for game, r in records(work).items()}
+    assert states.pop(victim) == "corrupt" and set(states.values()) == {"encoded"}
+    assert f"corrupt\t{victim}" in make("check", f"WORK={work}").stdout
+
+
+def test_killed_at_random_moments_the_rows_are_the_same(work, tmp_path, logs):
+    chance, kills = random.Random(7), 0
+    for i in range(6):
+        victim = start_make("run", f"WORK={work}", "SHARD_ROWS=1500")
+        time.sleep(chance.uniform(0.1, 0.9))
+        kills += victim.poll() is None
+        os.killpg(victim.pid, signal.SIGKILL) if i % 2 and victim.poll() is None else victim.kill()
+        victim.wait()
+    assert make("run", f"WORK={work}", "SHARD_ROWS=1500").returncode == 0
+    calm = tmp_path / "calm"
+    (calm / "xml").mkdir(parents=True)
+    for game, data in logs.items():
+        (calm / "xml" / f"{game}.txt").write_bytes(data)
+    make("run", f"WORK={calm}")
+    assert kills and cache(work) == cache(calm)
+    assert make("check", f"WORK={work}").returncode == 0
+
+
+def test_compact_makes_few_full_shards_of_many_and_drops_stale_rows(work, logs):
+    make("run", f"WORK={work}", "SHARD_ROWS=1000")
+    whole, victim = cache(work), sorted(logs)[0]
+    path = work / "xml" / f"{victim}.txt"
+    path.write_bytes(b"damaged")
+    make("check", f"WORK={work}", "REPAIR=1")
+    path.write_bytes(logs[victim])
+    make("run", f"WORK={work}", "SHARD_ROWS=1000")
+    assert "stale rows : 0" not in make("check", f"WORK={work}").stdout
+    assert make("compact", f"WORK={work}").returncode == 0
+    assert cache(work) == whole and len(list((work / "cache").glob("shard_*"))) == 1
+    checked = make("check", f"WORK={work}", "DEEP=1")
+    assert checked.returncode == 0 and "stale rows : 0" in checked.stdout
+    assert "0 shards removed" in make("compact", f"WORK={work}").stderr
+
+
+def test_a_lost_manifest_is_recovered_without_encoding_again(work):
+    make("run", f"WORK={work}", "SHARD_ROWS=1000")
+    whole = cache(work)
+    (work / "manifest.jsonl").unlink()
+    assert make("recover", f"WORK={work}").returncode == 0
+    assert cache(work) == whole and make("check", f"WORK={work}").returncode == 0
+    assert "nothing to do" in make("run", f"WORK={work}").stderr
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "meta", "gone"])
+def test_the_games_of_a_damaged_shard_are_encoded_again_once(work, damage):
+    make("run", f"WORK={work}", "SHARD_ROWS=1000")
+    whole = cache(work)
+    shard = sorted((work / "cache").glob("shard_*"))[1]
+    if damage == "cut":
+        os.truncate(shard / "tokens.npy", 5000)
+    elif damage == "flip":
+        data = bytearray((shard / "labels.npy").read_bytes())
+        data[-3] ^= 1
+        (shard / "labels.npy").write_bytes(data)
+    elif damage == "meta":
+        (shard / "meta.json").write_text('{"games": [')
+    else:
+        for file in shard.iterdir():
+            file.unlink()
+        shard.rmdir()
+    found = make("check", f"WORK={work}", "DEEP=1")
+    assert found.returncode == 2 and f"mismatch\t{shard.name}" in found.stdout
+    assert make("run", f"WORK={work}", "DEEP=1").returncode == 0
+    assert cache(work) == whole
+    assert "nothing to do" in make("run", f"WORK={work}", "DEEP=1").stderr
+    assert make("compact", f"WORK={work}").returncode == 0
+    assert make("check", f"WORK={work}", "DEEP=1").returncode == 0 and cache(work) == whole
+
+
+def test_a_file_whose_name_is_no_game_id_is_reported_and_never_touched(work):
+    odd = work / "xml" / "notes.txt"
+    odd.write_text("mine")
+    done = make("run", f"WORK={work}")
+    assert done.returncode == 0 and "notes.txt" in done.stderr and odd.read_text() == "mine"
+    assert "foreign\tnotes.txt" in make("check", f"WORK={work}").stdout
