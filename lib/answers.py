@@ -6,13 +6,14 @@ from lib import schema
 from lib.game import ABORT, BYE, CALL, DORA, DRAW, RIICHI, UN, WIN
 from lib.meld import ANKAN, CHI, KAKAN, MINKAN, PON
 from lib.mjlog import Unencodable
-from lib.tile import AKA
+from lib.tile import RED
 
 Act = pm.BaseAction
 ACTS = {CHI: Act.Chi, PON: Act.Pon, MINKAN: Act.Kan, KAKAN: Act.KaKan, ANKAN: Act.AnKan}
 NAMES = ("chi", "pon", "open kan", "added kan", "closed kan")
 RESPONSE, ROB_ADDED, ROB_CLOSED = 4, 8, 12  # the engine's phases in which seat 0 answers
 RONS = {RESPONSE: Act.Ron, ROB_ADDED: Act.ChanKan, ROB_CLOSED: Act.ChanAnKan}
+REDS = frozenset(RED)
 KEEP_OPEN = (RIICHI, DORA, BYE, UN)  # events that are no answer
 
 
@@ -33,12 +34,21 @@ def takers_of(events, j, actor, offered, base):
 
 def call_label(meld):
     """The action number of a call of another seat's discard."""
-    if meld.type == MINKAN:
-        return schema.MINKAN
-    red = any(AKA[own] for own in meld.own)
+    if meld.type == CHI:
+        return chi_label(meld.own, meld.called)
     if meld.type == PON:
-        return schema.PON + red
-    return (schema.CHI_RED if red else schema.CHI) + meld.tiles.index(meld.called)
+        return schema.PON_RED if has_red(meld.own) else schema.PON
+    return schema.MINKAN
+
+
+def chi_label(own, called):
+    """The action number of a chi of `called` with the two tiles `own`."""
+    place = (own[0] < called) + (own[1] < called)
+    return place + (schema.CHI_RED if has_red(own) else schema.CHI)
+
+
+def has_red(own):
+    return not REDS.isdisjoint(own)
 
 
 def chosen(mask, event):

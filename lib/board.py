@@ -33,6 +33,7 @@ def token(segment, tile=NO_TILE, count=1, who=TABLE, extra=0):
 HAND_TOKEN = [[token(1, kind, n, 0, aka) if n else b"" for n in range(5)] for _, kind, aka in PLACES]
 VISIBLE_TOKEN = [[token(23, kind, n) if n else b"" for n in range(5)] for kind in range(34)]
 AREA_TOKEN = [[token(24, kind, 1, who) for kind in range(34)] for who in range(4)]
+TSUMO_TOKEN = [token(2, KIND[tile], 1, 0, AKA[tile]) for tile in range(136)]
 LEFT_TOKEN = [token(18, count=n) for n in range(71)]
 TURN_TOKEN = [token(29, count=n) for n in range(71)]
 PHASE_TOKENS = [
@@ -104,14 +105,18 @@ class Board:
     def draw(self, seat, tile):
         self.drawn[seat] = tile
         self.left -= 1
-        self.views[seat][TSUMO] = token(2, KIND[tile], 1, 0, AKA[tile])
+        self.views[seat][TSUMO] = TSUMO_TOKEN[tile]
         self.see(seat, KIND[tile])
 
     def discard(self, seat, tile):
         kind = KIND[tile]
         from_hand = tile != self.drawn[seat]
-        self.keep(seat)
-        self.hold(seat, tile, -1)
+        if from_hand:
+            self.keep(seat)
+            self.hold(seat, tile, -1)
+        else:
+            self.drawn[seat] = None
+            self.views[seat][TSUMO] = b""
         self.discards = number = self.discards + 1
         self.turns[seat] += 1
         extra = AKA[tile] | self.declared[seat] << 1 | from_hand << 2

@@ -10,8 +10,8 @@ from lib.schema import ARRAYS, MAX_SEQ_LEN, TOKEN_FEATURES
 ENCODER = {"name": "paipu", "version": "1"}
 
 ROW_BYTES = MAX_SEQ_LEN * TOKEN_FEATURES
-SCORE = 13  # the segment of which each row has four, one after the other but for other tokens between
-# scalars that are a token's count over a number: how far the token stands behind the last score, and the number
+SCORE = 13  # the segment: one for each seat, four tokens apart
+# tokens whose scalar is their count over a number: how far behind the last score they stand, and the number
 COUNTED = ((6, 8), (7, 4), (8, 70), (9, 18))  # honba, sticks, tiles left, own discards
 
 

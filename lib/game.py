@@ -22,6 +22,7 @@ ENDS = {"AGARI": WIN, "RYUUKYOKU": ABORT}
 ABORTS = ("", "yao9", "reach4", "ron3", "kan4", "kaze4", "nm")
 UNSUPPORTED = {16: "three players", 2: "no red fives", 4: "no open tanyao"}  # bits of GO type
 LIMIT = 10_000  # points in hundreds
+MAX_HANDS = 255  # as origin.hand counts them
 
 
 class Win(NamedTuple):
@@ -59,6 +60,8 @@ def read(data):
     starts = [i for i, (name, _) in enumerate(tags) if name == "INIT"]
     if not starts:
         raise Unencodable("incomplete: no hands")
+    if len(starts) > MAX_HANDS:
+        raise Unencodable(f"not a log: {len(starts)} hands")
     last = next((mjlog.attributes(tail) for name, tail in reversed(tags) if name in ENDS), {})
     if "owari" not in last:
         raise Unencodable("incomplete: no owari")
@@ -69,12 +72,13 @@ def read(data):
             move(away, presence(name, mjlog.attributes(tail)))
     hands = []
     for start, stop in zip(starts, [*starts[1:], len(tags)], strict=True):
-        if not any(name in ENDS for name, _ in tags[start:stop]):
-            raise Unencodable(f"incomplete: hand {len(hands)} has no end")
         try:
-            hands.append(hand(tags[start:stop], away))
+            found = hand(tags[start:stop], away)
         except Unencodable as error:
             raise Unencodable(f"hand {len(hands)}: {error}") from None
+        if not found:
+            raise Unencodable(f"incomplete: hand {len(hands)} has no end")
+        hands.append(found)
     return hands, tuple(100 * points for points in final)
 
 
@@ -90,7 +94,7 @@ def check_rules(tags):
 
 
 def hand(tags, away):
-    """The Hand that `tags` tell, the first of them INIT. `away`, a set, is brought up to the end of the tags."""
+    """The Hand that `tags` tell, the first of them INIT; None if it has no end. `away`, a set, is kept up to date."""
     init = mjlog.attributes(tags[0][1])
     round_, honba, sticks, _, _, indicator = numbers(init, "seed", 6, 0, 135)
     if round_ > 11 or honba > 95 or sticks > 95:
@@ -114,6 +118,8 @@ def hand(tags, away):
                 ends.append(attrs)
         elif name != "SHUFFLE":
             raise Unencodable(f"unknown tag {name[:20]}")
+    if not ends:
+        return None
     first = next(i for i, event in enumerate(events) if event[0] in (WIN, ABORT))
     allowed = (BYE, UN, WIN) if events[first][0] == WIN else (BYE, UN)
     if any(op not in allowed for op, _, _ in events[first + 1 :]):

@@ -8,7 +8,7 @@ import MahjongPyWrapper as pm
 import numpy as np
 
 from lib import points, schema, tile, wall
-from lib.answers import ACTS, KEEP_OPEN, NAMES, RESPONSE, ROB_ADDED, ROB_CLOSED, chosen, takers_of
+from lib.answers import ACTS, KEEP_OPEN, NAMES, RESPONSE, ROB_ADDED, ROB_CLOSED, chi_label, chosen, has_red, takers_of
 from lib.board import Board, token
 from lib.game import BYE, DRAW
 from lib.meld import ANKAN, KAKAN, MINKAN, PON
@@ -141,13 +141,11 @@ class Replay:
             if offered < 108 and self.board.held[seat][RED_PLACE[offered // 36]]:
                 bits[schema.CHI : schema.PON_RED + 1] = bytes(8)
                 for action in self.engine.get_response_actions():
-                    own = action.correspond_tiles
-                    red = any(t.red_dora for t in own)
+                    own = [t.id for t in action.correspond_tiles]
                     if action.action == Act.Pon:
-                        bits[schema.PON + red] = 1
+                        bits[schema.PON_RED if has_red(own) else schema.PON] = 1
                     elif action.action == Act.Chi:
-                        place = sum(int(t.tile) < KIND[offered] for t in own)
-                        bits[(schema.CHI_RED if red else schema.CHI) + place] = 1
+                        bits[chi_label(own, offered)] = 1
             else:
                 bits[schema.CHI_RED : schema.PON] = bytes(3)
                 bits[schema.PON_RED] = 0
@@ -233,6 +231,6 @@ def replay(hand, following):
         run = Replay(hand)
         run.run()
     except RuntimeError as error:  # the C++ of the engine throws nothing else
-        raise Unencodable(f"engine fails: {str(error)[:100]}") from None
+        raise Unencodable(f"engine fails: {' '.join(str(error).split())[:100]}") from None
     points.check(hand, following, run.engine.get_result())
     return run.rows

@@ -12,7 +12,7 @@ from lib.mjlog import Unencodable
 REPLACEMENTS = (1, 0, 3, 2)  # the draws after a kan
 INDICATORS = (5, 7, 9, 11, 13)
 URA = (4, 6, 8, 10, 12)
-LIVE = 122
+DEAD = 14
 
 
 def build(hand):
@@ -31,7 +31,7 @@ def build(hand):
             indicators.append(what)
         elif op == WIN:
             ura = max(ura, what.ura)
-    if len(live) + len(replacements) > LIVE or len(replacements) > 4 or len(indicators) > 5 or len(ura) > 5:
+    if len(live) + len(replacements) > 136 - DEAD or len(replacements) > 4 or len(indicators) > 5 or len(ura) > 5:
         raise Unencodable("more tiles drawn or shown than the wall has")
     dead = {}
     for places, tiles in ((REPLACEMENTS, replacements), (INDICATORS, indicators), (URA, ura)):
@@ -40,6 +40,5 @@ def build(hand):
     if len(known) < len(live) + len(dead):
         seen = [*live, *dead.values()]
         raise Unencodable(f"tile {tile.name(max(seen, key=seen.count))} shows twice")
-    hidden = (t for t in range(136) if t not in known)
-    drawn = dict(zip(range(135, 13, -1), live, strict=False))
-    return [dead[i] if i in dead else drawn[i] if i in drawn else next(hidden) for i in range(136)]
+    hidden = [t for t in range(136) if t not in known]
+    return [dead[i] if i in dead else hidden.pop() for i in range(DEAD)] + hidden + live[::-1]

@@ -155,6 +155,13 @@ def test_the_server_plays_for_who_is_away():
     assert len(encode_game(always)["labels"]) > len(encode_game(data)["labels"])
 
 
+def test_a_game_that_the_server_played_alone_has_no_rows():
+    rows = encode_game(QUIET_GAME.replace(b"<INIT", b'<BYE who="0"/><BYE who="1"/><BYE who="2"/><BYE who="3"/><INIT'))
+    assert {name: (array.shape, array.dtype) for name, array in rows.items()} == {
+        name: ((0, *shape), dtype) for name, (shape, dtype) in ARRAYS.items()
+    }
+
+
 def test_reasons_name_the_hand():
     data = play(0, hanchan=False)
     parts = data.split(b"<INIT")

@@ -75,6 +75,7 @@ OPEN = hand("0+5z")
         (log(WHOLE).replace(b"<GO", b"<GOX"), "incomplete: no rules (GO type)"),
         (log(), "incomplete: no hands"),
         (log(OPEN), "incomplete: no owari"),
+        (log(*["<INIT/>"] * 256, WHOLE), "not a log: 257 hands"),
         (log(hand("0+5z", drawn(owari=None))), "incomplete: no owari"),
         (log(WHOLE, hand("0+5z", drawn(owari=None))), "incomplete: no owari"),
         (log(OPEN, WHOLE), "incomplete: hand 0 has no end"),
