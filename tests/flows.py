@@ -23,10 +23,11 @@ def environment(**settings):
 
 
 def script(name, *args, **options):
-    """Run bin/name to its end; returns the CompletedProcess with text."""
+    """Run bin/name to its end, with no stdin unless told otherwise; returns the CompletedProcess with text."""
     settings = options.pop("settings", {})
+    options = ({} if "input" in options else {"stdin": subprocess.DEVNULL}) | options
     return subprocess.run([sys.executable, ROOT / "bin" / name, *map(str, args)], capture_output=True, text=True,
-                          env=environment(**settings), stdin=options.pop("stdin", subprocess.DEVNULL), **options)
+                          env=environment(**settings), **options)
 
 
 def make(*args, **options):
