@@ -55,7 +55,8 @@ endif
 
 check: $(VENV)  ## hold files and shards against the manifest; REPAIR=1 deletes damaged XML files and queues their games
 	@status=0; bin/verify-xml $(QUIET) </dev/null 2>&1 || status=$$?; \
-	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; exit $$status
+	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; \
+	  bin/rebuild-index --check 2>&1 || status=$$?; exit $$status
 
 status: $(VENV)  ## count games by their state
 	@bin/manifest-status

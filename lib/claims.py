@@ -1,6 +1,11 @@
 """What the manifest's events claim of the shards: publishing a shard, holding claims and shards against each other."""
 
-from lib import shards
+import os
+
+from lib import shards, workdir
+
+RECOVER = "`make recover` puts them on record"
+_UNNAMED = "no event names it"
 
 
 def claim(game, name):
@@ -19,55 +24,86 @@ def check(work, present, manifest, deep=False):
 
     kind: 'ok', 'mismatch' (the manifest's events claim other rows than the shard has) or 'orphan' (no event names it).
     present: the shards' names as they were before the manifest was read, so that one that appears meanwhile is no
-    orphan; deep: hash the arrays too.
+    orphan; deep: hash the arrays too. The manifest is refreshed before anything is said to be wrong.
     """
+    for kind, name, why, stale in _findings(work, present, manifest, deep):
+        yield "mismatch" if kind == "unrecorded" else kind, name, why, stale
+
+
+def broken(work, manifest, deep=False):
+    """The names of the shards whose current claims cannot be relied on: their games are to be encoded again."""
+    return {name for kind, name, _, _ in _findings(work, shards.names(work), manifest, deep) if kind == "mismatch"}
+
+
+def _findings(work, present, manifest, deep):
+    """As `check`, but with the kind 'unrecorded' for a mismatch that lies in the manifest alone: events are lost."""
     for name in present:
-        if name in manifest.claims:
-            problem, stale = _compare(work, name, manifest, deep)
-            yield ("mismatch" if problem else "ok"), name, problem, stale
-        else:
-            yield "orphan", name, "no event names it", 0
-    lost = {r.get("shard") for r in manifest.latest.values() if r.get("status") == "encoded"} - set(shards.names(work))
-    for name in sorted(lost, key=str):
+        found = _look_at(work, name, manifest, deep)
+        if found[0] != "ok":  # or has a compactor been at work meanwhile?
+            manifest.refresh()
+            if not os.path.lexists(workdir.path(work, "cache", name)):
+                continue  # gone, if it is still claimed
+            found = _look_at(work, name, manifest, deep)
+        yield found[0], name, *found[1:]
+    gone = _claimed(manifest) - set(shards.names(work))
+    if gone:
+        manifest.refresh()
+    for name in sorted(gone & _claimed(manifest), key=str):
         yield "mismatch", name, "the directory is gone", 0
 
 
-def _compare(work, name, manifest, deep):
-    """(what is wrong with a shard or None, its stale rows)."""
+def _claimed(manifest):
+    return {r.get("shard") for r in manifest.latest.values() if r.get("status") == "encoded"}
+
+
+def _look_at(work, name, manifest, deep):
+    """(kind, what is wrong with a shard or None, its stale rows)."""
     try:
         meta = shards.read_meta(work, name)
     except (OSError, ValueError) as e:
-        return f"cannot be read: {e}", 0
+        return ("mismatch", f"cannot be read: {e}", 0) if name in manifest.claims else ("orphan", _UNNAMED, 0)
+    strangers = unknown_games(meta, manifest.latest)
+    advice = f"; the manifest does not know {len(strangers)} of its games: {RECOVER}" if strangers else ""
+    if name not in manifest.claims:
+        return "orphan", _UNNAMED + advice, 0
     problem = shards.damage(work, name, meta, deep)
     if problem:
-        return problem, 0
+        return "mismatch", problem, 0
+    problem, stale, missing = _compare(name, meta, manifest)
+    if missing:
+        return "unrecorded", problem + advice, stale
+    return "mismatch" if problem else "ok", problem, stale
+
+
+def unknown_games(meta, latest):
+    """The games of a meta.json that have no record: then the manifest has lost some lines, or all."""
+    return [g["gid"] for g in meta["games"] if g["gid"] not in latest]
+
+
+def _compare(name, meta, manifest):
+    """(what the events of a shard claim wrongly or None, its stale rows, whether they claim too little)."""
     claimed, games = manifest.claims[name], {g["gid"]: g for g in meta["games"]}
     for game in claimed:
         record = manifest.latest[game]
         here = record.get("status") == "encoded" and record.get("shard") == name
         if here and not (game in games and bears_out(games[game], record)):
-            return f"the event of {game} claims other rows than meta.json has", 0
+            return f"the event of {game} claims other rows than meta.json has", 0, False
     expected, stale = sum(n if isinstance(n, int) else 0 for n in claimed.values()), 0
     for game, g in games.items():
         record = manifest.latest.get(game)
         # lost to another encoder, or thrown out while it was being encoded: no event ever will claim these rows
-        forsaken = game not in claimed and record and not _awaits(g, record)
+        forsaken = game not in claimed and record and not awaits(g, record)
         expected += g["n_rows"] if forsaken else 0
         if forsaken or (record and record.get("status") == "encoded" and record.get("shard") != name):
             stale += g["n_rows"]
     if expected != meta["n_rows"]:
-        return f"meta.json says {meta['n_rows']} rows, events claim {expected}", stale
-    return None, stale
+        return f"meta.json says {meta['n_rows']} rows, events claim {expected}", stale, expected < meta["n_rows"]
+    return None, stale, False
 
 
-def _awaits(game, record):
+def awaits(game, record):
     """True if the next run will claim the meta.json entry `game` with this record: a commit was cut short."""
     return record.get("status") == "downloaded" and record.get("sha256") == game["sha256"]
-
-
-def broken(work, manifest, deep=False):
-    """The names of the shards whose current claims cannot be relied on: their games are to be encoded again."""
-    return {name for kind, name, _, _ in check(work, shards.names(work), manifest, deep) if kind == "mismatch"}
 
 
 def is_due(record, encoder, gone=()):

@@ -213,7 +213,7 @@ def _stdin_lines():
         while not select.select([sys.stdin], [], [], 0)[0]:
             yield None
         block = os.read(sys.stdin.fileno(), 1 << 16)
-        *lines, rest = (rest + block).split(b"\n")
+        *lines, rest = (rest[:1 << 16] + block).split(b"\n")  # no line without end may fill the memory
         yield from (line.decode(errors="replace") for line in lines)
         if not block:
             yield rest.decode(errors="replace")
@@ -257,7 +257,7 @@ def tell_bad_lines(manifest):
     """A line on stderr if the manifest has lines that are no records."""
     if manifest.bad_lines:
         say(f"{manifest.path}: {manifest.bad_lines} lines are no records (the first: line {manifest.first_bad});"
-            " they are passed over")
+            " they are passed over; `make recover` drops them, and keeps the old file beside the new one")
 
 
 def run(main):
@@ -269,13 +269,11 @@ def run(main):
     except Problem as e:
         say(e)
         status = e.status
-    except BrokenPipeError:
-        # whoever read our stdout has had enough; point it elsewhere so that the interpreter's own flush is quiet
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read our stdout has had enough
         status = 128 + signal.SIGPIPE
     except Interrupted:
         status = 128 + stop.signum
     except OSError as e:
         say(f"{e.filename or ''}: {e.strerror or e}".removeprefix(": "))
         status = 1
-    sys.exit(status)
+    os._exit(status)  # all is flushed; taking a large manifest apart piece by piece would only cost time

@@ -15,17 +15,19 @@ def plan(work, latest, shard_rows, layout=None):
     """(groups, dead): lists of shards that together become one new shard, and shards with no live row.
 
     A shard is left alone if all its rows are live, its layout is `layout` (None: any) and no other of the same layout
-    fits in with it; one that cannot be read and holds live
-    rows is left to verify-shards.
+    fits in with it; one that cannot be read and holds live rows is left to verify-shards. Raises Problem if a shard has
+    a game that the manifest does not know: its rows would be taken for stale, and they may be all that is left of it.
     """
     claimed = {r.get("shard") for r in latest.values() if r.get("status") == "encoded"}
     live, dirty, layouts, groups = {}, set(), {}, []
     for name in shards.names(work):
+        try:
+            meta = shards.read_meta(work, name)
+        except (OSError, ValueError):
+            continue
+        if claims.unknown_games(meta, latest):
+            raise Problem(f"{name}: the manifest does not know its games: {claims.RECOVER}, then compact")
         if name in claimed:
-            try:
-                meta = shards.read_meta(work, name)
-            except (OSError, ValueError):
-                continue
             live[name] = sum(g["n_rows"] for g in _live_games(meta, name, latest))
             layouts[name] = layout or meta["layout"]
             if live[name] < meta["n_rows"] or meta["layout"] != layouts[name]:
@@ -50,12 +52,12 @@ def merge(work, manifest, names, layout=None):
     """Copy the live rows of the shards `names` into one new shard and append the events that move their games.
 
     layout: of the new shard; None: that of the first of the others. Returns the new shard's name, None if nothing was
-    live. Raises OSError, and Problem when a shard is damaged or the manifest moved a game meanwhile: then nothing has
-    changed, and another try may do.
+    live. Games that were encoded again or thrown out meanwhile are stale in the new shard too. Raises OSError, and
+    Problem when a shard is damaged: then nothing has changed.
     """
     writer = shards.Writer(work, layout or shards.read_meta(work, names[0])["layout"])
     try:
-        encoders = []
+        encoders, seen = [], {}
         for name in names:
             meta = shards.read_meta(work, name)
             damage = shards.damage(work, name, meta, deep=True)
@@ -63,18 +65,18 @@ def merge(work, manifest, names, layout=None):
                 raise Problem(f"{name}: {damage}: not compacted; `make check DEEP=1` tells what mends it")
             encoders.append(meta.get("encoder"))
             for g in _live_games(meta, name, manifest.latest):
+                seen[g["gid"]] = manifest.latest[g["gid"]]
                 writer.add(g["gid"], g["sha256"], shards.rows(work, name, meta, g))
         if not writer.games:
             return None
         same = encoders.count(encoders[0]) == len(encoders)
         writer.finish(encoders[0] if same else {"name": "several", "version": "", "encoders": encoders})
         with manifest.locked() as append:
-            metas = ((name, shards.read_meta(work, name)) for name in names)
-            live = {g["gid"] for name, meta in metas for g in _live_games(meta, name, manifest.latest)}
-            if live != {g["gid"] for g in writer.games}:
-                raise Problem(f"{', '.join(names)}: games were encoded again meanwhile; run it again")
+            live = [g for g in writer.games if manifest.latest.get(g["gid"]) == seen[g["gid"]]]
+            if not live:
+                return None
             new = writer.move_into_place(work, claims.used_numbers(manifest))
-            append([claims.claim(g, new) for g in writer.games])
+            append([claims.claim(g, new) for g in live])
         return new
     finally:
         writer.discard()
@@ -86,19 +88,21 @@ def remove(work, manifest, names):
     A number that no event names would be free to be used again: such names are put on record first, with the current
     record of some game. Raises OSError.
     """
-    with manifest.locked() as append:
-        names = [name for name in names if not any(r.get("shard") == name and r.get("status") == "encoded"
-                                                   for r in manifest.latest.values())]
+    with manifest.locked() as append:  # until they are out of sight: nobody can claim rows in them meanwhile
+        live = {r.get("shard") for r in manifest.latest.values() if r.get("status") == "encoded"}
+        names = [name for name in names if name not in live and os.path.lexists(workdir.path(work, "cache", name))]
         unnamed = [name for name in names if name not in manifest.claims]
         if unnamed and manifest.latest:
             append([{**claims.again(next(iter(manifest.latest.values()))), "dropped": unnamed}])
-    index.rebuild(work, manifest.latest)
-    for name in names:
-        # by a rename first: a reader never sees half a shard under its name
-        path = workdir.path(work, "cache", name)
-        aside = files.aside(path)
-        os.rename(path, aside)
-        shutil.rmtree(aside)
+        index.rebuild(work, manifest.latest)
+        asides = []
+        for name in names:
+            # by a rename first: a reader never sees half a shard under its name
+            path = workdir.path(work, "cache", name)
+            asides.append(files.aside(path))
+            os.rename(path, asides[-1])
+    for path in asides:
+        shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
     if names:
         files.sync_dir(workdir.cache(work))
     return names

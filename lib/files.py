@@ -27,11 +27,22 @@ def sync_dir(path):
 
 
 @contextlib.contextmanager
+def naming(path):
+    """A block whose OSErrors name `path` if they name no file: a write that fails does not say where."""
+    try:
+        yield
+    except OSError as e:
+        if e.filename is None:
+            e.filename = path
+        raise
+
+
+@contextlib.contextmanager
 def replacing(path):
     """A binary file to write that becomes `path`, whole and durable, when the block ends well; else nothing is left."""
     temporary = aside(path)
     try:
-        with open(temporary, "wb") as f:
+        with naming(path), open(temporary, "wb") as f:
             yield f
             f.flush()
             os.fsync(f.fileno())

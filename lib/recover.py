@@ -3,48 +3,52 @@
 import os
 import shutil
 
-from lib import claims, files, shards, workdir
-from lib.manifest import Manifest, now, parse
+from lib import claims, files, manifest, shards, workdir
 
 
 def recover(work):
-    """Write a manifest that knows every row of every sound shard; returns (the Manifest, its old file's new name).
+    """Write a manifest that knows every row of every sound shard; returns (a Manifest, its old file's new name).
 
     Records that can still be read are kept as they are; a game that has none gets one for its rows. Files in xml/ are
     left for adopting. The old file stays beside the new one, under a name with the time; the name is None if there was
     none. Raises OSError, with the old manifest in place.
     """
     path = workdir.path(work, workdir.MANIFEST)
-    kept = f"{path}.{now().replace(':', '')}"
-    manifest = Manifest(work)
-    with manifest.locked():
-        had_bytes = os.path.getsize(path) > 0
-        if had_bytes:
-            shutil.copyfile(path, files.aside(kept))
-            os.rename(files.aside(kept), kept)
-        with open(path, "rb") as old, files.replacing(path) as new:
-            for line in old:
-                if parse(line.rstrip(b"\n")):
-                    new.write(line if line.endswith(b"\n") else line + b"\n")
-    with manifest.locked() as append:
-        for name in shards.names(work):
-            try:
-                meta = shards.read_meta(work, name)
-            except (OSError, ValueError):
-                continue
-            if not shards.damage(work, name, meta):
-                append(_claims(name, meta, manifest))
-    return manifest, kept if had_bytes else None
+    old = manifest.Manifest(work)
+    with old.locked():
+        kept = _keep(path) if os.path.getsize(path) else None
+        with open(path, "rb") as lines, files.replacing(path) as new:
+            for line in lines:
+                if manifest.parse(line.rstrip(b"\n")):
+                    new.write(line.rstrip(b"\n") + b"\n")
+            for events in _claims(work, old):
+                new.write(manifest.encode(events))
+    return manifest.Manifest(work), kept
 
 
-def _claims(name, meta, manifest):
-    """Events for the games of a shard that no event claims there; the ones with another current record keep that."""
-    events = []
-    for g in meta["games"]:
-        record = manifest.latest.get(g["gid"])
-        if g["gid"] in manifest.claims.get(name, ()):
+def _keep(path):
+    """Copy the manifest to a name that is free; returns it."""
+    stem = kept = f"{path}.{manifest.now().replace(':', '')}"
+    number = 1
+    while os.path.exists(kept):
+        number += 1
+        kept = f"{stem}-{number}"
+    with open(path, "rb") as old, files.replacing(kept) as copy:
+        shutil.copyfileobj(old, copy, 1 << 20)
+    return kept
+
+
+def _claims(work, old):
+    """Yield lists of events for the games of sound shards that no event claims there; a game that has another current
+    record keeps that one. Of several shards with a game the last wins: numbers grow."""
+    for name in shards.names(work):
+        try:
+            meta = shards.read_meta(work, name)
+        except (OSError, ValueError):
             continue
-        events.append(claims.claim(g, name))
-        if record and not (record.get("status") == "downloaded" and record.get("sha256") == g["sha256"]):
-            events.append(claims.again(record))
-    return events
+        if shards.damage(work, name, meta):
+            continue
+        for g in meta["games"]:
+            if g["gid"] not in old.claims.get(name, ()):
+                record, found = old.latest.get(g["gid"]), claims.claim(g, name)
+                yield [found] if record is None or claims.awaits(g, record) else [found, claims.again(record)]

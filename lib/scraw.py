@@ -1,6 +1,8 @@
 """Tenhou's lists of games (scraw zips, hourly and daily scc files): getting them, and the ids in them."""
 
+import contextlib
 import gzip
+import io
 import json
 import os
 import re
@@ -17,8 +19,10 @@ _MEMBER = re.compile(r"scc[0-9]{8}(?:[0-9]{2})?\.html(?:\.gz)?")
 _LISTED = re.compile(r"\{file:'([^']*)',size:([0-9]+)\}")
 _LINK = re.compile(rb'<a href="[^">]*[?&]log=([^"&<>]*)')
 _LINE_LIMIT = 1 << 16  # bytes; a line of a page has 200
-_PAGE_LIMIT = 1 << 28  # bytes that one page may unpack to; a day has 300 kB
-_ZIP_LIMIT = 1 << 32
+_PAGE_LIMIT = 1 << 26  # bytes that one page may unpack to; a day has 300 kB
+_YEAR_LIMIT = 1 << 29  # bytes that all pages of a zip may unpack to; a year has 110 MB
+_ZIP_LIMIT = 1 << 32  # bytes of a zip, and of what all its members unpack to; they are packed already
+_READ_LIMIT = 1 << 24  # bytes that are read in one go: a zip's table of contents, a year's has 6 MB at most
 _FILE_LIMIT = 1 << 26
 
 
@@ -37,7 +41,7 @@ def fetch_zip(session, work, year):
 
     def ask():
         have = os.path.getsize(part) if os.path.exists(part) else 0
-        with open(part, "ab") as f:
+        with files.naming(part), open(part, "ab") as f:
 
             def receive(response):
                 goes_on = response.status_code == 206
@@ -47,7 +51,8 @@ def fetch_zip(session, work, year):
                     f.truncate(0)
                 return f.write
 
-            session.get(f"/sc/raw/scraw{year}.zip", receive, _ZIP_LIMIT, {"Range": f"bytes={have}-"} if have else None)
+            session.get(f"/sc/raw/scraw{year}.zip", receive, _ZIP_LIMIT - have,
+                        {"Range": f"bytes={have}-"} if have else None)
             f.flush()
             os.fsync(f.fileno())
         problem = _zip_problem(part)
@@ -58,7 +63,8 @@ def fetch_zip(session, work, year):
     try:
         session.persist(os.path.basename(path), ask)
     except Fault as e:
-        if e.status == 416 or (os.path.exists(part) and not os.path.getsize(part)):
+        have = os.path.getsize(part) if os.path.exists(part) else None
+        if e.status == 416 or have == 0 or (have and have >= _ZIP_LIMIT):
             os.unlink(part)  # empty, or longer than what the server has now
         if e.status == 404:
             return False
@@ -68,10 +74,30 @@ def fetch_zip(session, work, year):
     return True
 
 
+class _Careful(io.BufferedReader):
+    """A file that refuses to be read into memory: zipfile takes a table of contents in one go, however long it is."""
+
+    def read(self, size=-1):
+        data = super().read(_READ_LIMIT + 1 if size is None or size < 0 else min(size, _READ_LIMIT + 1))
+        if len(data) > _READ_LIMIT:
+            raise zipfile.BadZipFile("its table of contents is too long")
+        return data
+
+
+@contextlib.contextmanager
+def _open_zip(path):
+    """A ZipFile, for the block; raises BadZipFile for what is none, or so made that it takes much memory."""
+    with _Careful(io.FileIO(path)) as f, zipfile.ZipFile(f) as z:
+        if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in z.infolist()):
+            raise zipfile.BadZipFile("packed by an uncommon method")
+        yield z
+
+
 def _zip_problem(path):
     try:
-        with zipfile.ZipFile(path) as z:
-            bad = z.testzip()
+        with _open_zip(path) as z:
+            size = sum(info.file_size for info in z.infolist())  # no more than that is unpacked, whatever there is
+            bad = f"its members unpack to {size} bytes" if size > _ZIP_LIMIT else z.testzip()
         return f"damaged zip: {bad}" if bad else None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as e:
         return f"no sound zip: {e}"
@@ -164,22 +190,25 @@ def ids(path, tell):
     Memory stays small whatever the file is. Raises OSError, Problem for a file that cannot be read as what it is.
     """
     with open(path, "rb") as f:
-        is_zip = f.read(4) == b"PK\x03\x04"
-        f.seek(0)
-        if not is_zip:
+        if f.read(4) != b"PK\x03\x04":
             yield from _page_ids(f, path, tell)
             return
-        try:
-            with zipfile.ZipFile(f) as z:
-                for info in z.infolist():
-                    if _MEMBER.fullmatch(info.filename.rpartition("/")[2]):
-                        with z.open(info) as member:
-                            yield from _page_ids(member, f"{path}: {info.filename}", tell)
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as e:
-            raise Problem(f"{path}: no sound zip ({e}); remove it, and it is downloaded again") from None
+    left = _YEAR_LIMIT
+    try:
+        with _open_zip(path) as z:
+            for info in z.infolist():
+                if _MEMBER.fullmatch(info.filename.rpartition("/")[2]):
+                    with z.open(info) as member:
+                        left -= yield from _page_ids(member, f"{path}: {ascii(info.filename)[1:-1]}", tell)
+                    if left < 0:
+                        raise zipfile.BadZipFile(f"its pages unpack to more than {_YEAR_LIMIT >> 20} MB")
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as e:
+        raise Problem(f"{path}: no sound zip ({e}); remove it, and it is downloaded again") from None
 
 
 def _page_ids(f, name, tell):
+    """Yield the ids of a page; returns how many bytes of it were read."""
+    f.seek(0)
     head = f.read(2)
     f.seek(0)
     lines = gzip.GzipFile(fileobj=f) if head == b"\x1f\x8b" else f
@@ -189,7 +218,7 @@ def _page_ids(f, name, tell):
             size += len(line)
             if size > _PAGE_LIMIT:
                 tell(f"{name}: unpacks to more than {_PAGE_LIMIT >> 20} MB: the rest is passed over")
-                return
+                return size
             link = _LINK.search(line)
             if link:
                 game = gid.parse(link[1].decode("ascii", "replace"))
@@ -201,3 +230,4 @@ def _page_ids(f, name, tell):
         if isinstance(e, OSError) and e.errno:
             raise
         tell(f"{name}: damaged: {e}")
+    return size

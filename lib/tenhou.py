@@ -120,7 +120,7 @@ class Session:
                 self._stamp()
             if not response.is_redirect:
                 return response
-            url = self._allowed(urllib.parse.urljoin(url, response.headers["Location"]))
+            url = self._allowed(url, response.headers["Location"])
         raise Fault("passing", "too many redirects")
 
     def _ask(self, url, receive, limit, headers):
@@ -132,6 +132,9 @@ class Session:
                 if r.status_code not in (200, 206):
                     kind = "refused" if r.status_code in (403, 404, 429, 503) else "passing"
                     raise Fault(kind, f"HTTP {r.status_code}", r.status_code, self._retry_after(r))
+                length = r.headers.get("Content-Length", "")
+                if length.isdecimal() and int(length) > limit:
+                    raise Fault("passing", f"body of {length} bytes, more than {limit}")
                 sink, size = receive(r), 0
                 for chunk in r.iter_content(1 << 16):
                     size += len(chunk)
@@ -168,8 +171,13 @@ class Session:
                           "nothing more is asked for now, run again then")
         return max(0, seconds)
 
-    def _allowed(self, url):
-        parts = urllib.parse.urlsplit(url)
+    def _allowed(self, url, location):
+        """Where a redirect leads; raises Problem if that is not the server's own."""
+        try:
+            url = urllib.parse.urljoin(url, location)
+            parts = urllib.parse.urlsplit(url)
+        except ValueError:
+            raise Problem(f"{self.host} redirects to {location[:100]!r}: no address") from None
         own = parts.hostname == self.host or (
             self.host.endswith("tenhou.net") and f".{parts.hostname}".endswith(".tenhou.net"))
         safe = parts.scheme == "https" or (parts.scheme == "http" and self.base.startswith("http:"))

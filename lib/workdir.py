@@ -2,7 +2,7 @@
 
 import os
 
-from lib import gid
+from lib import files, gid
 from lib.errors import Problem
 
 MANIFEST = "manifest.jsonl"
@@ -27,9 +27,10 @@ def cache(work):
 
 
 def make(work):
-    """Create the work directory's folders; raises OSError."""
+    """Create the work directory's folders, and sweep what dead processes left at its top; raises OSError."""
     for name in ("xml", "cache", "raw"):
         os.makedirs(os.path.join(work, name), exist_ok=True)
+    files.sweep(work)
 
 
 def xml_files(work):

@@ -6,7 +6,7 @@ import zlib
 
 from lib import files, hashes, workdir
 
-_LIMIT = 1 << 24  # bytes that a gzip body may unpack to; a long hanchan has 60 kB
+_LIMIT = 1 << 24  # bytes that a log may have, or unpack to; a long hanchan has 60 kB
 
 
 def judge(record, sha256):
@@ -94,6 +94,7 @@ def adopt(work, manifest, game):
     """
     if _is_settled(manifest.latest.get(game)):
         return "left"
+    path = workdir.xml(work, game)
     with manifest.locked() as append:  # reading it under the lock too: others adopt, replace and delete it there
         record = manifest.latest.get(game)
         try:
@@ -107,9 +108,9 @@ def adopt(work, manifest, game):
         if twin:
             if not known:
                 append([{"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}])
-            os.unlink(workdir.xml(work, game))
+            os.unlink(path)
             return "deleted" if known else "duplicate"
-        append([{"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data)}])
+        append([{"gid": game, "status": "downloaded", "sha256": sha256, "size": os.path.getsize(path)}])
     return "downloaded"
 
 
@@ -160,7 +161,10 @@ def _is_sound(work, record, sha256):
 
 
 def read(work, game):
-    """(bytes, sha256) of a game's file; raises OSError."""
+    """(bytes, sha256) of a game's file; raises OSError. Of a file that is too long to be a log, only its beginning."""
     with files.open_regular(workdir.xml(work, game)) as f:
-        data = f.read()
-    return data, hashlib.sha256(data).hexdigest()
+        data = f.read(_LIMIT + 1)
+        digest = hashlib.sha256(data)
+        while rest := f.read(1 << 20):
+            digest.update(rest)
+    return data, digest.hexdigest()

@@ -1,0 +1,87 @@
+"""Faults for scripts that are run with this directory in PYTHONPATH: python imports this file at its start.
+
+Nothing in bin/ or lib/ knows of it. Every call that changes a file passes here, under its name in `os` or `open`, with
+the path that it changes (rename: the new name). TENHOU_FAULT="WHAT CALL GLOB N" strikes the Nth call whose name is CALL
+(or * for any) and whose path matches GLOB: WHAT is `before` or `after` (SIGKILL then), `half` (SIGKILL after half of a
+write) or the name of an errno, which is raised in the call's place. TENHOU_TRACE=FILE gets a line for each call.
+"""
+
+import builtins
+import errno
+import fnmatch
+import os
+import signal
+
+_TRACE = os.environ.get("TENHOU_TRACE")
+_write, _open = os.write, builtins.open
+
+
+def _path(what, dir_fd=None):
+    if isinstance(what, int):
+        return os.readlink(f"/proc/self/fd/{what}")
+    base = os.readlink(f"/proc/self/fd/{dir_fd}") if dir_fd is not None else os.getcwd()
+    return os.path.join(base, os.fsdecode(what))
+
+
+def _die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _Fault:
+    def __init__(self, spec):
+        self.what, self.call, self.glob, count = spec.split(" ")
+        self.left = int(count)
+
+    def strikes(self, call, path):
+        if self.call in (call, "*") and fnmatch.fnmatch(path, self.glob):
+            self.left -= 1
+            return self.left == 0
+        return False
+
+
+_FAULT = _Fault(os.environ.get("TENHOU_FAULT", "none none none 0"))
+
+
+def _hooked(name, real, path_of, changes=lambda *args, **kwargs: True):
+    def call(*args, **kwargs):
+        if not changes(*args, **kwargs):
+            return real(*args, **kwargs)
+        path = path_of(*args, **kwargs)
+        if _TRACE:
+            with _open(_TRACE, "a") as f:
+                f.write(f"{name} {path}\n")
+        if not _FAULT.strikes(name, path):
+            return real(*args, **kwargs)
+        if _FAULT.what == "before":
+            _die()
+        if _FAULT.what == "half":
+            _write(args[0], args[1][:len(args[1]) // 2])
+            _die()
+        if _FAULT.what == "after":
+            real(*args, **kwargs)
+            _die()
+        number = getattr(errno, _FAULT.what)
+        named = () if isinstance(args[0], int) else (args[0],)
+        raise OSError(number, os.strerror(number), *named)
+
+    return call
+
+
+def _install():
+    def own(path, *args, dir_fd=None, **kwargs):
+        return _path(path, dir_fd)
+
+    def new(source, target, *args, dst_dir_fd=None, **kwargs):
+        return _path(target, dst_dir_fd)
+
+    for name in ("write", "fsync", "ftruncate", "unlink", "remove", "rmdir", "mkdir"):
+        setattr(os, name, _hooked(name, getattr(os, name), own))
+    for name in ("rename", "replace", "link", "symlink"):
+        setattr(os, name, _hooked(name, getattr(os, name), new))
+    os.open = _hooked("open", os.open, own, lambda path, flags, *args, **kwargs: flags & (os.O_CREAT | os.O_TRUNC))
+    builtins.open = _hooked("open", _open, own, lambda path, mode="r", *args, **kwargs: (
+        isinstance(path, (str, bytes, os.PathLike)) and set(mode) & set("wax+")))
+
+
+if "TENHOU_FAULT" in os.environ or _TRACE:
+    _install()
