@@ -42,6 +42,12 @@ def test_the_ways_to_end_have_their_status_and_at_most_one_line(ending, status, 
     assert (done.returncode, done.stderr, done.stdout) == (status, told, "")
 
 
+@pytest.mark.parametrize("error", ["errors.Problem('gone')", "OSError(5, 'Input/output error')", "errors.Interrupted"])
+def test_what_was_printed_before_an_error_is_not_lost(error):
+    done = script(f"def main():\n    print('a row')\n    raise {error}\ncli.run(main)")
+    assert done.stdout == "a row\n"
+
+
 def test_an_error_that_nobody_expected_keeps_its_traceback():
     done = script("def main():\n    1 / 0\ncli.run(main)")
     assert done.returncode == 1 and "Traceback" in done.stderr and "ZeroDivisionError" in done.stderr
@@ -84,8 +90,9 @@ def test_ids_are_arguments_or_else_lines_of_stdin_in_any_of_their_forms():
 @pytest.mark.parametrize("bad", ["../../x", "/etc/passwd", f"{A}/..", "x\x1b[2J", "--", f"{A}\0", "\udcff\udcfe"])
 def test_a_bad_line_is_told_skipped_and_in_the_status_and_not_printed_raw(bad):
     line = bad.encode(errors="surrogateescape")
-    done = subprocess.run([sys.executable, "-c", HEAD + READ], cwd=ROOT, env=environment(PYTHONIOENCODING="utf-8:strict"),
-                          capture_output=True, input=A.encode() + b"\n" + line + b"\n" + B.encode())
+    done = subprocess.run([sys.executable, "-c", HEAD + READ], cwd=ROOT, capture_output=True,
+                          input=A.encode() + b"\n" + line + b"\n" + B.encode(),
+                          env=environment(PYTHONIOENCODING="utf-8:strict"))
     assert done.stdout.decode().split() == [A, B] and done.returncode == 2
     assert done.stderr.endswith(b" is no game id: skipped\n") and done.stderr.count(b"\n") == 1
     assert b"\x1b" not in done.stderr and b"\0" not in done.stderr
