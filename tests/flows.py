@@ -13,7 +13,7 @@ import numpy as np
 from lib import config, schema
 
 ROOT = Path(__file__).resolve().parent.parent
-_KNOBS = {"WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
+_KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
 
 
 def environment(**settings):
