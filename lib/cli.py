@@ -276,4 +276,6 @@ def run(main):
     except OSError as e:
         say(f"{e.filename or ''}: {e.strerror or e}".removeprefix(": "))
         status = 1
-    os._exit(status)  # all is flushed; taking a large manifest apart piece by piece would only cost time
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()  # what was printed before an error
+    os._exit(status)  # taking a large manifest apart piece by piece would only cost time

@@ -13,7 +13,7 @@ import numpy as np
 from lib import config, schema
 
 ROOT = Path(__file__).resolve().parent.parent
-_KNOBS = {"WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
+_KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
 
 
 def environment(**settings):
@@ -23,10 +23,11 @@ def environment(**settings):
 
 
 def script(name, *args, **options):
-    """Run bin/name to its end; returns the CompletedProcess with text."""
+    """Run bin/name to its end, with no stdin unless told otherwise; returns the CompletedProcess with text."""
     settings = options.pop("settings", {})
+    options = ({} if "input" in options else {"stdin": subprocess.DEVNULL}) | options
     return subprocess.run([sys.executable, ROOT / "bin" / name, *map(str, args)], capture_output=True, text=True,
-                          env=environment(**settings), stdin=options.pop("stdin", subprocess.DEVNULL), **options)
+                          env=environment(**settings), **options)
 
 
 def make(*args, **options):

@@ -1,19 +1,15 @@
-"""What several test files need: ids, logs that are nobody's, an encoder that needs no engine, scripts run for real."""
+"""What several test files need: ids, logs that are nobody's, an encoder that needs no engine, shards."""
 
 import hashlib
 import json
 import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 
 from lib import claims, schema, shards, workdir
 from lib.manifest import Manifest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-SCRIPTS = sorted(os.listdir(os.path.join(ROOT, "bin")))
 ENCODER = {"name": "synthetic", "version": "1"}
 SHARD = "shard_00000"
 BAD_IDS = (
@@ -139,19 +135,3 @@ def tree(work):
                 with open(path, "rb") as f:
                     found[os.path.relpath(path, work)] = f.read()
     return found
-
-
-def command(script, *args):
-    """The command line of a script of bin/, for the interpreter that runs the tests."""
-    return [sys.executable, os.path.join(ROOT, "bin", script), *args]
-
-
-def run(script, *args, stdin=b"", **kwargs):
-    """Run a script of bin/ to its end; returns a CompletedProcess with stdout and stderr as text.
-
-    stdin: bytes for a pipe, or anything that subprocess takes as a stream.
-    """
-    stream = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
-    done = subprocess.run(command(script, *args), capture_output=True, timeout=60, **(stream | kwargs))
-    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
-    return done

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from support import ROOT
+from flows import ROOT
 
 from lib import config
 from lib.errors import Usage

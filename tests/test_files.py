@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from support import ROOT
+from flows import ROOT
 
 from lib import files
 
