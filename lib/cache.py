@@ -123,7 +123,7 @@ class Cache:
         """Yield the batches of one epoch, dicts of arrays with `size` rows (the last one may have fewer).
 
         The order is a function of (seed, epoch, window) and the cache alone. Pieces of 2,048 neighbouring rows are
-        shuffled over the whole cache, then single rows within each `window` of them (about 1.3 kB of memory a row).
+        shuffled over the whole cache, then single rows within each `window` of them (about 2.5 kB of memory a row).
         seed None leaves all in the order of the cache. start: the number of the batch to begin with; (epoch, batches
         seen so far) is all that is needed to resume. Of several workers each yields every num_workers-th batch from
         there on: asked in turn, they give the sequence that one alone would give.

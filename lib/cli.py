@@ -269,13 +269,11 @@ def run(main):
     except Problem as e:
         say(e)
         status = e.status
-    except BrokenPipeError:
-        # whoever read our stdout has had enough; point it elsewhere so that the interpreter's own flush is quiet
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read our stdout has had enough
         status = 128 + signal.SIGPIPE
     except Interrupted:
         status = 128 + stop.signum
     except OSError as e:
         say(f"{e.filename or ''}: {e.strerror or e}".removeprefix(": "))
         status = 1
-    sys.exit(status)
+    os._exit(status)  # all is flushed; taking a large manifest apart piece by piece would only cost time

@@ -98,7 +98,7 @@ def hand(tags, away):
     points = tuple(100 * ten for ten in numbers(init, "ten", 4, -LIMIT, LIMIT))
     (dealer,) = numbers(init, "oya", 1, 0, 3)
     dealt = tuple(numbers(init, f"hai{seat}", 13, 0, 135) for seat in range(4))
-    away_before, events, ends = frozenset(away), [], []
+    events, ends, away_before = [], [], frozenset(away)
     for name, tail in tags[1:]:
         event = TURNS.get(name)
         if event:
@@ -112,7 +112,7 @@ def hand(tags, away):
             events.append(READERS[name](attrs))
             if name in ENDS:
                 ends.append(attrs)
-        else:
+        elif name != "SHUFFLE":
             raise Unencodable(f"unknown tag {name[:20]}")
     first = next(i for i, event in enumerate(events) if event[0] in (WIN, ABORT))
     allowed = (BYE, UN, WIN) if events[first][0] == WIN else (BYE, UN)

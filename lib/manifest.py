@@ -12,8 +12,9 @@ import os
 
 from lib import files, gid, workdir
 
-_BLOCK = 1 << 24
-_TEXTS = "status", "sha256", "shard"  # decisions are made by these: a line where they are no text is no record
+_BLOCK = 1 << 24  # bytes read at a time
+_TOGETHER = 500  # lines parsed at a time
+_TEXT = (str, type(None))
 
 
 def now():
@@ -22,14 +23,31 @@ def now():
 
 
 def parse(line):
-    """The record in a line of bytes, None if the line is none."""
+    """The JSON object in a line of bytes, None if there is none."""
     try:
-        record = json.loads(line.decode())
-        if gid.is_gid(record["gid"]) and all(isinstance(record.get(key), str | None) for key in _TEXTS):
-            return record
-    except (ValueError, KeyError, TypeError, RecursionError):
+        thing = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    return thing if isinstance(thing, dict) else None
+
+
+def _parse_many(lines):
+    """`parse` of each of the lines, several at once: that takes half the time."""
+    try:
+        # that each line begins and ends an object, and that there is one for each, keeps torn ones from joining up
+        if all(line[:1] == b"{" and line[-1:] == b"}" for line in lines):
+            things = json.loads(b"[" + b",".join(lines) + b"]")
+            if len(things) == len(lines):
+                return things
+    except (ValueError, RecursionError):
         pass
-    return None
+    return map(parse, lines)
+
+
+def _own(owners, record):
+    status, sha256 = record.get("status"), record.get("sha256")
+    if status == "downloaded" or (status != "duplicate" and sha256 not in owners):
+        owners[sha256] = record["gid"]
 
 
 def encode(records):
@@ -45,14 +63,24 @@ class Manifest:
     latest: gid -> its current record, in the order in which the ids first appeared
     bad_lines: how many lines are no records; first_bad: the number of the first of them, from 1
     claims: shard -> {gid: rows} of all `encoded` events that ever named the shard
-    owners: sha256 -> gid of the game that was downloaded last, or first recorded, with these bytes
+    lines: if asked for, gid -> the line of its current record, None if the record has taken something from an older one
     """
 
-    def __init__(self, work):
+    def __init__(self, work, keep_lines=False):
         """Read the manifest of `work`. Raises OSError."""
         self.path = workdir.path(work, workdir.MANIFEST)
+        self.lines = {} if keep_lines else None
         self._forget()
         self.refresh()
+
+    @property
+    def owners(self):
+        """sha256 -> gid of the game that was downloaded last, or else is recorded first, with these bytes."""
+        if self._owners is None:
+            self._owners = {}
+            for record in self.latest.values():
+                _own(self._owners, record)
+        return self._owners
 
     def refresh(self):
         """Read what others have appended. Raises OSError."""
@@ -68,7 +96,7 @@ class Manifest:
         self._read(f, info.st_size)
 
     def _forget(self):
-        self.latest, self.claims, self.owners = {}, {}, {}
+        self.latest, self.claims, self._owners = {}, {}, None
         self.bad_lines, self.first_bad, self._lines = 0, None, 0
         self._offset, self._inode, self._torn = 0, None, False
 
@@ -83,37 +111,49 @@ class Manifest:
             if self._torn and lines:
                 del lines[0]  # what ends here was taken when it was the tail
             self._torn = False
-            for line in lines:
-                self._take(line)
+            self._take(lines)
         if rest:
-            self._take(rest)
+            self._take([rest])
             self._torn = True
 
-    def _take(self, line):
-        self._lines += 1
-        if not line:
-            return
-        record = parse(line)
-        if record is None:
-            self.bad_lines += 1
-            self.first_bad = self.first_bad or self._lines
-            return
-        game = record["gid"]
+    def _take(self, lines):
+        for start in range(0, len(lines), _TOGETHER):
+            some = lines[start:start + _TOGETHER]
+            for number, (line, record) in enumerate(zip(some, _parse_many(some), strict=True), self._lines + 1):
+                if line and not (record and self._put(record, line)):
+                    self.bad_lines += 1
+                    self.first_bad = self.first_bad or number
+            self._lines += len(some)
+
+    def _put(self, record, line):
+        """Make a record the current one of its game; returns False if it is none. Called for each line: kept quick."""
+        get = record.get
+        game, status, sha256, shard = get("gid"), get("status"), get("sha256"), get("shard")
+        if not (type(game) is str and type(status) in _TEXT and type(sha256) in _TEXT and type(shard) in _TEXT):
+            return False  # decisions are made by these
         before = self.latest.get(game)
-        if before and before.get("sha256") and record.get("sha256") in (None, before["sha256"]):
-            record["sha256"] = before["sha256"]
-            if "size" in before:
-                record.setdefault("size", before["size"])
-        status, sha256 = record.get("status"), record.get("sha256")
-        if status == "encoded" and record.get("shard"):
-            self.claims.setdefault(record["shard"], {})[game] = record.get("n_samples")
-        for name in record.get("dropped") or ():
-            self.claims.setdefault(name, {})  # its number stays used
-        if status == "downloaded":
-            self.owners[sha256] = game
-        elif status != "duplicate":
-            self.owners.setdefault(sha256, game)
+        if before is None:
+            if not gid.is_gid(game):
+                return False
+        else:
+            known = before.get("sha256")
+            if known is not None and (sha256 is None or sha256 == known):
+                if sha256 is None:
+                    record["sha256"], sha256, line = known, known, None
+                if "size" in before:
+                    record.setdefault("size", before["size"])
+        if status == "encoded" and shard:
+            if shard not in self.claims:
+                self.claims[shard] = {}
+            self.claims[shard][game] = get("n_samples")
+        if self._owners is not None:
+            _own(self._owners, record)
+        if "dropped" in record and type(record["dropped"]) is list:  # shards no event named: their numbers stay used
+            self.claims |= {str(name): {} for name in record["dropped"] if str(name) not in self.claims}
         self.latest[game] = record
+        if self.lines is not None:
+            self.lines[game] = line
+        return True
 
     @contextlib.contextmanager
     def locked(self):

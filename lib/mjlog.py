@@ -10,7 +10,7 @@ import zlib
 MAX_BYTES = 4 << 20  # the longest hanchan known is under 64 KiB
 MAX_TAGS = 20_000  # the same has some 3,000 tags
 
-MAX_TAIL = 4096  # and no tag but the seed's has attributes of more than a few hundred characters
+MAX_TAIL = 16_384  # a seed in hex, which stands in INIT in logs of 2009, is the longest attribute
 
 # \b and the look-behind keep both linear in time on hostile text
 TAG = re.compile(r"<([A-Za-z]\w*)\b([^<>]*)>")

@@ -109,12 +109,12 @@ def read(path, meta, wanted):
     rows, offsets = (np.concatenate([[0], np.cumsum(column)]) for column in blocks.T)
     cuts = np.searchsorted(wanted, rows)
     for i in np.flatnonzero(np.diff(cuts)).tolist():
-        block = _block(os.path.join(path, FILE), int(offsets[i]), int(blocks[i, 1]))
+        block = block_at(os.path.join(path, FILE), int(offsets[i]), int(blocks[i, 1]))
         yield _rows(block, wanted[cuts[i]:cuts[i + 1]] - rows[i])
 
 
 @functools.lru_cache(maxsize=32)  # some 30 MB; rows asked for one by one, or by pieces, come from the same few blocks
-def _block(path, offset, size):
+def block_at(path, offset, size):
     """A block, ready for `_rows`: its columns, and `items` of its lives as each of the four seats sees them."""
     with open(path, "rb") as f:
         f.seek(offset)

@@ -27,19 +27,20 @@ def check(hand, following, result):
 
 
 def liable(hand, win, scores):
-    """Whether a payment of `win.pao` explains the difference: for one or two yakuman, the whole share of each other
-    payer (tsumo) or half of the loser's (ron), with or without the honba."""
+    """Whether a payment of `win.pao` explains the difference: for some or all of the yakuman, the whole share of each
+    other payer (tsumo) or half of the loser's (ron), with or without the honba."""
     difference = [log - engine for log, engine in zip(hand.after, scores, strict=True)]
     tsumo = win.loser == win.who
     payers = [seat for seat in range(4) if seat != win.who] if tsumo else [win.loser]
-    for yakuman in (1, 2):
+    worth = 48000 if hand.dealer == win.who else 32000
+    for yakuman in range(1, 1 + (scores[win.who] - hand.points[win.who]) // worth):
         for honba in (0, hand.honba):
             moved = [0] * 4
             for seat in payers:
                 if tsumo:
                     share = 100 * honba + yakuman * (16000 if hand.dealer in (seat, win.who) else 8000)
                 else:
-                    share = 300 * honba + yakuman * (24000 if hand.dealer == win.who else 16000)
+                    share = 300 * honba + yakuman * worth // 2
                 moved[seat] += share
                 moved[win.pao] -= share
             if win.pao >= 0 and moved == difference:

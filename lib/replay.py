@@ -224,7 +224,7 @@ class Replay:
             raise Unencodable("the hand is drawn out of turn")
 
 
-def replay(hand, following=None):
+def replay(hand, following):
     """The decisions of one Hand in order, as in Replay.rows. Raises Unencodable where engine and log disagree.
 
     `following` is the next Hand of the game, or the final points if there is none.

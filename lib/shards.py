@@ -49,6 +49,8 @@ def load_meta(path):
             raise ValueError(f"{META} says {meta['n_rows']} rows, its games have {rows}")
         if meta["layout"] not in LAYOUTS:
             raise ValueError(f"{META}: unknown layout {meta['layout']!r}")
+        if not isinstance(meta["sha256"], dict):
+            raise ValueError(f"{META} has no hashes")
     except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as e:
         raise ValueError(f"{META} is no shard's: {e!r}") from None
     return meta
@@ -75,9 +77,9 @@ class Writer:
         rows["origin"]["game"] = len(self.games)
         arrays = {}
         for name, (shape, dtype) in schema.ARRAYS.items():
-            arrays[name] = np.ascontiguousarray(rows[name], dtype)
-            if arrays[name].shape != (n, *shape):
-                raise ValueError(f"{game}: {name} has shape {arrays[name].shape}, not {(n, *shape)}")
+            arrays[name] = array = np.ascontiguousarray(rows[name])
+            if array.shape != (n, *shape) or array.dtype != dtype:  # a cast would cut numbers silently
+                raise ValueError(f"{game}: {name} is {array.dtype} {array.shape}, not {dtype} {(n, *shape)}")
         self._arrays.add(arrays)
         self.games.append({"gid": game, "sha256": sha256, "start": self.n_rows, "n_rows": n})
         self.n_rows += n

@@ -26,8 +26,9 @@ def permute(rows, which):
     """
     which = (np.asarray(which) % 6).astype(np.intp)
     width = int(np.count_nonzero(rows["attention_mask"], axis=1).max(initial=0))
-    part = np.ascontiguousarray(rows["tokens"][:, :width])
-    part[..., 1] = _TILE[which[:, None], part[..., 1]]
+    part = rows["tokens"][:, :width].copy()
+    stands = rows["attention_mask"][:, :width]
+    part[..., 1] = _TILE[which[:, None], part[..., 1]] * stands  # where no token stands, 0 is not 1m
     # tokens sorted by tile (and aka, in the hand) are sorted anew, each within its group; the others keep their place
     flat = part.reshape(-1, TOKEN_FEATURES)
     at = np.flatnonzero(_SORTED[part[..., 0]])

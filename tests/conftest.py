@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import hypothesis
 import support
 
-from lib import batch, config, workdir
+from lib import batch, config, workdir, workers
 
 # examples may be slow on a busy machine: that is no failure
 hypothesis.settings.register_profile("ours", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -35,6 +35,7 @@ def work(tmp_path):
 
 @pytest.fixture
 def encoder(monkeypatch):
-    """A synthetic encoder in the place of lib.encoder, for lib.batch."""
+    """A synthetic encoder in the place of lib.encoder, for a lib.batch with one job."""
     monkeypatch.setattr(batch, "encoder", support.SyntheticEncoder())
+    monkeypatch.setattr(workers, "encoder", batch.encoder)
     return batch.encoder

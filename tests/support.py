@@ -1,6 +1,7 @@
 """What several test files need: ids, logs that are nobody's, an encoder that needs no engine, scripts run for real."""
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -8,11 +9,13 @@ import sys
 
 import numpy as np
 
-from lib import schema, workdir
+from lib import claims, schema, shards, workdir
 from lib.manifest import Manifest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 SCRIPTS = sorted(os.listdir(os.path.join(ROOT, "bin")))
+ENCODER = {"name": "synthetic", "version": "1"}
+SHARD = "shard_00000"
 BAD_IDS = (
     "", ".", "..", "../../x", "/etc/passwd", "x/2001010100gm-00e1-0000-00000000", "../2001010100gm-00e1-0000-00000000",
     "2001010100gm-00e1-0000-00000000\n", "\n2001010100gm-00e1-0000-00000000", "2001010100gm-00e1-0000-00000000\0",
@@ -44,7 +47,7 @@ class Unencodable(Exception):
 class SyntheticEncoder:
     """Stands in for the module lib.encoder where a test is about shards and events, not about rows."""
 
-    ENCODER = {"name": "synthetic", "version": "1"}  # noqa: RUF012
+    ENCODER = ENCODER
     Unencodable = Unencodable
 
     def __init__(self):
@@ -83,6 +86,47 @@ def put(work, n, data):
     with open(path, "wb") as f:
         f.write(data)
     return path
+
+
+def put_shard(work, games, claimed=True):
+    """A shard of {n: rows}, with the events that claim it unless told otherwise; returns its name."""
+    writer, handle = shards.Writer(work), Manifest(work)
+    for n, rows in games.items():
+        data = log(n, rows)
+        downloaded(work, n, data)
+        writer.add(game(n), sha(data), noise(data, rows))
+    if claimed:
+        assert claims.commit(writer, handle, work, ENCODER) == [game(n) for n in games]
+        return handle.latest[game(next(iter(games)))]["shard"]
+    writer.finish(ENCODER)
+    return writer.move_into_place(work, [])
+
+
+def findings(work):
+    """{shard: (kind, stale rows)}, and the details as {shard: text}."""
+    handle = Manifest(work)
+    found = list(claims.check(work, shards.names(work), handle))
+    return {name: (kind, stale) for kind, name, _, stale in found}, {name: why for _, name, why, _ in found}
+
+
+def event(work, n, **fields):
+    """Append an event of the n-th game."""
+    Manifest(work).append([{"gid": game(n), **fields}])
+
+
+def npy(work, name, shard=SHARD):
+    """The path of an array of a shard."""
+    return workdir.path(work, "cache", shard, f"{name}.npy")
+
+
+def edit_meta(work, change, shard=SHARD):
+    """Rewrite a shard's meta.json with `change(meta)`."""
+    path = workdir.path(work, "cache", shard, shards.META)
+    with open(path) as f:
+        meta = json.load(f)
+    change(meta)
+    with open(path, "w") as f:
+        json.dump(meta, f)
 
 
 def tree(work):

@@ -22,7 +22,8 @@ EVENTS = st.fixed_dictionaries(
     optional={
         "sha256": st.sampled_from([None, "aa", "bb", "cc"]), "size": st.integers(0, 9), "ts": TEXT,
         "shard": st.sampled_from([None, "shard_00000", "shard_00001", "../牌"]), "n_samples": st.integers(0, 9),
-        "error": TEXT, "a field of next year": st.recursive(st.none() | TEXT, st.lists, max_leaves=3),
+        "dropped": st.sampled_from([None, 5, "shard_00009", ["shard_00009"], [[]]]), "error": TEXT,
+        "a field of next year": st.recursive(st.none() | TEXT, st.lists, max_leaves=3),
     })
 GARBAGE = st.sampled_from([
     b"x", b"{", b"null", b"[]", b"3", b"\"" + GAMES[0].encode() + b"\"", b"{}", b'{"gid": null}', b'{"gid": []}',
@@ -87,7 +88,8 @@ def test_any_sequence_of_events_comes_to_what_the_model_says(shared, events):
     for event in events:
         if event["status"] == "encoded" and event.get("shard"):
             claims.setdefault(event["shard"], {})[event["gid"]] = event.get("n_samples")
-    assert read.claims == claims
+    assert {name: games for name, games in read.claims.items() if games} == claims
+    assert ("shard_00009" in read.claims) == any(event.get("dropped") == ["shard_00009"] for event in events)
 
 
 @settings(deadline=None)
