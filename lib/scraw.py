@@ -41,6 +41,8 @@ def fetch_zip(session, work, year):
 
     def ask():
         have = os.path.getsize(part) if os.path.exists(part) else 0
+        if have and not _zip_problem(part):
+            return  # whole: only its name was still to be given
         with files.naming(part), open(part, "ab") as f:
 
             def receive(response):
@@ -51,8 +53,13 @@ def fetch_zip(session, work, year):
                     f.truncate(0)
                 return f.write
 
-            session.get(f"/sc/raw/scraw{year}.zip", receive, _ZIP_LIMIT - have,
-                        {"Range": f"bytes={have}-"} if have else None)
+            try:
+                session.get(f"/sc/raw/scraw{year}.zip", receive, _ZIP_LIMIT - have,
+                            {"Range": f"bytes={have}-"} if have else None)
+            except Fault as e:
+                if e.status == 416 or have >= _ZIP_LIMIT:
+                    f.truncate(0)  # it is longer than what the server has now: begin anew
+                raise
             f.flush()
             os.fsync(f.fileno())
         problem = _zip_problem(part)
@@ -63,9 +70,8 @@ def fetch_zip(session, work, year):
     try:
         session.persist(os.path.basename(path), ask)
     except Fault as e:
-        have = os.path.getsize(part) if os.path.exists(part) else None
-        if e.status == 416 or have == 0 or (have and have >= _ZIP_LIMIT):
-            os.unlink(part)  # empty, or longer than what the server has now
+        if os.path.exists(part) and not os.path.getsize(part):
+            os.unlink(part)
         if e.status == 404:
             return False
         raise

@@ -1,0 +1,205 @@
+"""Helpers of the fault tests: work directories made ready, scripts struck by a fault, caches compared row by row."""
+
+import collections
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+from flows import ROOT, script
+
+from lib import claims, index, schema, shards, xmls
+from lib.manifest import Manifest, parse
+from lib.selfplay import play
+
+SEEDS = 38, 31, 24, 6  # self-played tonpuu games with some 200 rows each
+SHARD_ROWS = 250  # one game a shard
+
+
+def game(n):
+    """The n-th game id of the fault tests."""
+    return f"202401010{n}gm-00e1-0000-0000000{n}"
+
+
+def logs():
+    """gid -> bytes of a few small games."""
+    return {game(n): play(seed, hanchan=False) for n, seed in enumerate(SEEDS)}
+
+
+def put(work, found):
+    """Put logs into xml/."""
+    (work / "xml").mkdir(parents=True, exist_ok=True)
+    for name, data in found.items():
+        (work / "xml" / f"{name}.txt").write_bytes(data)
+
+
+def struck(name, *args, fault="", trace=None, **settings):
+    """Run bin/name under tests/faults; returns the CompletedProcess. settings: environment variables."""
+    settings |= {"PYTHONPATH": str(ROOT / "tests" / "faults"), "TENHOU_FAULT": fault} if fault or trace else {}
+    settings |= {"TENHOU_TRACE": str(trace)} if trace else {}
+    if not fault:
+        settings.pop("TENHOU_FAULT", None)
+    return script(name, *args, settings=settings)
+
+
+# What a writer is called with, and how its work directory is made ready: xml/ has the four logs in each.
+
+def ready_to_adopt(work, found):
+    """One log twice: the copy becomes a duplicate."""
+    put(work, {**found, game(7): found[game(0)]})
+
+
+def ready_to_encode(work, found):
+    ready_to_adopt(work, found)
+    ok("adopt-xml", "--work", work)
+
+
+def encoded(work, found, layout="dense"):
+    ready_to_encode(work, found)
+    ok("encode-batch", "--work", work, "--queued", "--shard-rows", SHARD_ROWS, "--layout", layout)
+
+
+def ready_to_repair(work, found):
+    """Encoded, then one file damaged, and one game with its file queued anew."""
+    encoded(work, found)
+    ok("rebuild-index", "--work", work)
+    for n in (1, 2):
+        with open(work / "xml" / f"{game(n)}.txt", "ab") as f:
+            f.write(b"x")
+
+
+def ready_to_compact(work, found):
+    """Four small shards and an orphan; the first shard has stale rows, the second is in the other layout."""
+    encoded(work, found)
+    Manifest(work).append([{"gid": game(0), "status": "corrupt"}])
+    ok("adopt-xml", "--work", work)
+    ok("encode-batch", "--work", work, "--queued", "--layout", "packed")
+    shutil.copytree(work / "cache" / "shard_00001", work / "cache" / "shard_00009")
+    ok("rebuild-index", "--work", work)
+
+
+def ready_to_recover(work, found):
+    """Encoded, then every second line of the manifest overwritten."""
+    encoded(work, found)
+    lines = (work / "manifest.jsonl").read_bytes().splitlines(keepends=True)
+    lines[::2] = [b"\xff" * (len(line) - 1) + b"\n" for line in lines[::2]]
+    (work / "manifest.jsonl").write_bytes(b"".join(lines))
+
+
+WRITERS = {
+    "adopt-xml": ([], ready_to_adopt),
+    "encode-batch": (["--queued", "--shard-rows", SHARD_ROWS, "--jobs", 1], ready_to_encode),
+    "encode-batch --layout packed": (["--queued", "--shard-rows", 2 * SHARD_ROWS, "--jobs", 1], ready_to_encode),
+    "verify-xml --repair": (["--repair", "--jobs", 1], ready_to_repair),
+    "rebuild-index": ([], encoded),
+    "compact-shards": (["--shard-rows", 2 * SHARD_ROWS], ready_to_compact),
+    "recover-manifest": ([], ready_to_recover),
+}
+
+
+def call(writer, work):
+    """The script and the arguments of one of WRITERS."""
+    name, *options = writer.split()
+    return name, "--work", work, *options, *WRITERS[writer][0]
+
+
+def copy(ready, directory):
+    """A copy of a work directory that was made ready, to be harmed."""
+    return Path(shutil.copytree(ready, Path(directory) / "w"))
+
+
+def kill_group(process):
+    """Kill a process and all that it started; returns True if it was still at work."""
+    alive = process.poll() is None
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return alive
+
+
+def ok(name, *args, **settings):
+    """Run a script that must end well; returns the CompletedProcess."""
+    done = script(name, *args, settings=settings)
+    assert done.returncode == 0, (name, args, done.stderr)
+    return done
+
+
+def finish(work, found):
+    """What the user does after a fault: put back what was damaged, and run it all again."""
+    put(work, {name: data for name, data in found.items()
+               if not (work / "xml" / f"{name}.txt").exists()})
+    ok("adopt-xml", "--work", work)
+    ok("encode-batch", "--work", work, "--queued", "--shard-rows", SHARD_ROWS, "--jobs", 1)
+    ok("rebuild-index", "--work", work)
+
+
+def rows(work):
+    """gid -> a digest of each row that the manifest claims for it, straight from the shards; asserts what must always
+    hold: a claim's rows are that game's, of the bytes claimed, and no row is claimed twice."""
+    manifest, metas, found, taken = Manifest(work), {}, {}, collections.Counter()
+    for name, record in manifest.latest.items():
+        if record["status"] != "encoded":
+            continue
+        shard = record["shard"]
+        if shard not in metas:
+            metas[shard] = shards.read_meta(work, shard)
+        entry, = (g for g in metas[shard]["games"] if g["gid"] == name)
+        assert claims.bears_out(entry, record), (entry, record)
+        if os.path.exists(work / "xml" / f"{name}.txt"):
+            assert xmls.read(work, name)[1] == record["sha256"]
+        taken.update((shard, row) for row in range(entry["start"], entry["start"] + entry["n_rows"]))
+        arrays = shards.rows(work, shard, metas[shard], entry)
+        numbers = {g["gid"]: i for i, g in enumerate(metas[shard]["games"])}
+        assert (arrays["origin"]["game"] == numbers[name]).all()
+        arrays["origin"]["game"] = 0  # its number in its shard
+        found[name] = [hashlib.sha256(b"".join(arrays[a][i].tobytes() for a in schema.ARRAYS)).digest()
+                       for i in range(entry["n_rows"])]
+    assert max(taken.values(), default=1) == 1
+    return found
+
+
+def difference(work, right):
+    """(games lost, rows wrong) of a cache against the right `rows`."""
+    there = rows(work)
+    wrong = sum(len(there[name]) for name in there.keys() - right.keys())
+    for name in there.keys() & right.keys():
+        wrong += sum(a != b for a, b in zip(there[name], right[name], strict=False))
+        wrong += abs(len(there[name]) - len(right[name]))
+    return len(right.keys() - there.keys()), wrong
+
+
+def assert_nothing_half_done(work, found, manifest_is_sound=True):
+    """What must hold at every moment, also right after a kill: whole files under final names, whole lines."""
+    with contextlib.suppress(FileNotFoundError):
+        lines = (work / "manifest.jsonl").read_bytes().split(b"\n")
+        assert not manifest_is_sound or all(parse(line) for line in lines[:-1] if line)
+    for path in (work / "xml").glob("2*.txt"):
+        data, right = path.read_bytes(), found.get(path.stem, found[game(0)])
+        assert data in (right, right + b"x"), path
+    for name in shards.names(work):
+        assert shards.damage(work, name, shards.read_meta(work, name), deep=True) is None, name
+    with contextlib.suppress(FileNotFoundError):
+        json.loads((work / "cache" / "index.json").read_bytes())
+
+
+def assert_durable(work, writer, printed):
+    """A writer prints an id only once its event is on disk."""
+    status = {"adopt-xml": "downloaded", "encode-batch": "encoded", "fetch-paipu": "downloaded"}.get(writer.split()[0])
+    latest = Manifest(work).latest
+    assert status is None or {latest[name]["status"] for name in printed.split()} <= {status}
+
+
+def assert_clean(work):
+    """What must hold when all is done: the index is the sum of the claims, nothing is wrong, nothing left aside."""
+    manifest = Manifest(work)
+    assert index.check(work, manifest.latest) is None
+    live = sum(r["n_samples"] for r in manifest.latest.values() if r["status"] == "encoded")
+    built = json.loads((work / "cache" / "index.json").read_bytes())
+    assert built["total_rows"] == live == sum(b - a for spans in built["row_ranges"].values() for a, b in spans)
+    kinds = {(kind, name): why for kind, name, why, _ in claims.check(work, shards.names(work), manifest, deep=True)}
+    assert {kind for kind, _ in kinds} <= {"ok"}, kinds
+    assert {kind for kind, _ in xmls.check(work, manifest)} <= {"ok", "absent"}
+    assert not list(Path(work).rglob(".tmp-*"))
