@@ -31,6 +31,12 @@ def parse(line):
     return thing if isinstance(thing, dict) else None
 
 
+def is_record(thing):
+    """True if what `parse` returned is a record: has a game's id, and texts where decisions are made by them."""
+    return (thing is not None and type(thing.get("gid")) is str and gid.is_gid(thing["gid"])
+            and all(type(thing.get(key)) in _TEXT for key in ("status", "sha256", "shard")))
+
+
 def _parse_many(lines):
     """`parse` of each of the lines, several at once: that takes half the time."""
     try:
