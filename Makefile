@@ -23,7 +23,7 @@ export RUN_PID ?= $(shell echo $$PPID)
 RUN_PID := $(RUN_PID)
 
 .NOTPARALLEL:
-.PHONY: run steps check-first adopt encode check status rebuild-index compact recover demo setup test lint help
+.PHONY: run steps check-first adopt encode check status rebuild-index compact recover demo bench setup test torture help
 .DEFAULT_GOAL := help
 
 run: $(VENV)  ## check, adopt, download, encode, index, status: everything that is left to do
@@ -67,6 +67,9 @@ rebuild-index: $(VENV)  ## write cache/index.json anew
 demo:  ## the whole pipeline on self-played games in data/demo, no network needed; under two minutes
 	@bin/demo
 
+bench: $(VENV)  ## measure it all, against something that does the bare minimum
+	@bin/bench
+
 compact: $(VENV)  ## merge small shards, drop stale rows and orphan shards
 	@bin/with-lock -- bin/compact-shards $(QUIET)
 	@bin/rebuild-index $(QUIET)
@@ -93,6 +96,9 @@ test: .venv/.test-ready setup  ## run the tests; TORCH=1: those with PyTorch too
 	@$(if $(TORCH),.venv/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0)
 	@.venv/bin/python -m ruff check --quiet .
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
+
+torture: .venv/.test-ready  ## kill every writer at every call and at random moments, for ten minutes, and count what is lost
+	@.venv/bin/python tests/torture.py
 
 help:  ## list targets, and variables with their current values
 	@echo 'make TARGET [KEY=value …]'; echo; echo targets:

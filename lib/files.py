@@ -17,15 +17,6 @@ def aside(path):
     return os.path.join(os.path.dirname(path), f"{_ASIDE}{_HOST}-{os.getpid()}-{os.path.basename(path)}")
 
 
-def sync_dir(path):
-    """fsync a directory, so that the names in it survive a loss of power."""
-    fd = os.open(path or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 @contextlib.contextmanager
 def naming(path):
     """A block whose OSErrors name `path` if they name no file: a write that fails does not say where."""
@@ -35,6 +26,16 @@ def naming(path):
         if e.filename is None:
             e.filename = path
         raise
+
+
+def sync_dir(path):
+    """fsync a directory, so that the names in it survive a loss of power."""
+    fd = os.open(path or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with naming(path):
+            os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 @contextlib.contextmanager

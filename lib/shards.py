@@ -80,15 +80,18 @@ class Writer:
             arrays[name] = array = np.ascontiguousarray(rows[name])
             if array.shape != (n, *shape) or array.dtype != dtype:  # a cast would cut numbers silently
                 raise ValueError(f"{game}: {name} is {array.dtype} {array.shape}, not {dtype} {(n, *shape)}")
-        self._arrays.add(arrays)
+        with files.naming(self.path):
+            self._arrays.add(arrays)
         self.games.append({"gid": game, "sha256": sha256, "start": self.n_rows, "n_rows": n})
         self.n_rows += n
 
     def finish(self, encoder):
         """Complete the shard aside, durably: arrays, meta.json, fsync. Raises OSError."""
+        with files.naming(self.path):
+            arrays = self._arrays.finish()
         meta = {
             "schema_version": schema.SCHEMA_VERSION, "layout": self._layout, "n_rows": self.n_rows,
-            "max_seq_len": schema.MAX_SEQ_LEN, "encoder": encoder, **self._arrays.finish(), "games": self.games,
+            "max_seq_len": schema.MAX_SEQ_LEN, "encoder": encoder, **arrays, "games": self.games,
         }
         files.write(os.path.join(self.path, META), json.dumps(meta).encode() + b"\n")
 

@@ -2,21 +2,25 @@
 
 import collections
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
 
 from flows import ROOT, script
 
-from lib import claims, index, schema, shards, xmls
-from lib.manifest import Manifest, parse
+from lib import claims, files, index, schema, shards, workdir, xmls
+from lib.batch import Batch
+from lib.manifest import Manifest
 from lib.selfplay import play
 
 SEEDS = 38, 31, 24, 6  # self-played tonpuu games with some 200 rows each
 SHARD_ROWS = 250  # one game a shard
+DISK = errno.ENOSPC, errno.EFBIG, errno.EACCES, errno.EROFS, errno.ENOENT, errno.EPERM, errno.ENOTDIR
 
 
 def game(n):
@@ -128,12 +132,19 @@ def ok(name, *args, **settings):
 
 
 def finish(work, found):
-    """What the user does after a fault: put back what was damaged, and run it all again."""
+    """What a user does after a fault: put back what is missing, and run it all again. In this process, to be quick."""
     put(work, {name: data for name, data in found.items()
                if not (work / "xml" / f"{name}.txt").exists()})
-    ok("adopt-xml", "--work", work)
-    ok("encode-batch", "--work", work, "--queued", "--shard-rows", SHARD_ROWS, "--jobs", 1)
-    ok("rebuild-index", "--work", work)
+    workdir.make(work)
+    for directory in ("xml", "cache"):
+        files.sweep(work / directory)
+    manifest = Manifest(work)
+    for name, _ in sorted(workdir.xml_files(work), key=lambda pair: pair[1].name):
+        xmls.adopt(work, manifest, name)
+    batch = Batch(work, manifest, SHARD_ROWS)
+    collections.deque(batch.run(batch.queued()), 0)
+    with manifest.locked():
+        index.rebuild(work, manifest.latest)
 
 
 def rows(work):
@@ -175,7 +186,7 @@ def assert_nothing_half_done(work, found, manifest_is_sound=True):
     """What must hold at every moment, also right after a kill: whole files under final names, whole lines."""
     with contextlib.suppress(FileNotFoundError):
         lines = (work / "manifest.jsonl").read_bytes().split(b"\n")
-        assert not manifest_is_sound or all(parse(line) for line in lines[:-1] if line)
+        assert not manifest_is_sound or all(json.loads(line) for line in lines[:-1] if line)
     for path in (work / "xml").glob("2*.txt"):
         data, right = path.read_bytes(), found.get(path.stem, found[game(0)])
         assert data in (right, right + b"x"), path
@@ -190,6 +201,16 @@ def assert_durable(work, writer, printed):
     status = {"adopt-xml": "downloaded", "encode-batch": "encoded", "fetch-paipu": "downloaded"}.get(writer.split()[0])
     latest = Manifest(work).latest
     assert status is None or {latest[name]["status"] for name in printed.split()} <= {status}
+
+
+def assert_one_line(done, *words):
+    """The script ended with status 1 and one line that says what and where, or was not hindered; never a traceback."""
+    lines = [line for line in done.stderr.splitlines() if any(os.strerror(n) in line for n in DISK)]
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr, done.stderr
+    assert done.returncode in (0, 1), (done.returncode, done.stderr)
+    if done.returncode:
+        assert len(lines) == 1 and re.fullmatch(r"[a-z-]+: /\S+: .*", lines[0]), done.stderr
+    assert all(word in done.stderr for word in words), done.stderr
 
 
 def assert_clean(work):

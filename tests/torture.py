@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Kill and fail every writer, hundreds of times, and compare the cache with that of an undisturbed run, row by row.
+
+    $ make torture
+
+Three rounds: each call of each writer that changes a file is the last one before a kill, once; at each of them the
+disk is full, once; and whole runs are killed at random moments, several times in a row, until the time is over. Ends
+with one line of totals. Exit status: 0 nothing lost and nothing wrong, 1 something was.
+"""
+
+import argparse
+import collections
+import contextlib
+import itertools
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import faulty
+from flows import ROOT, environment
+
+_torture = None  # in a process of the pool: what all trials share
+
+
+class Torture:
+    """What the rounds share: the logs, the right rows, a work directory made ready for each writer."""
+
+    def __init__(self, directory):
+        self.directory, self.logs = Path(directory), faulty.logs()
+        calm = self.directory / "calm"
+        faulty.ready_to_adopt(calm, self.logs)
+        faulty.finish(calm, self.logs)
+        faulty.assert_clean(calm)
+        self.right = faulty.rows(calm)
+        for writer, (_, make_ready) in faulty.WRITERS.items():
+            make_ready(self.directory / writer.replace(" ", "_"), self.logs)
+
+    @contextlib.contextmanager
+    def scratch(self):
+        """An empty directory, removed after the block if that went well."""
+        path = tempfile.mkdtemp(dir=self.directory)
+        yield Path(path)
+        shutil.rmtree(path)
+
+    def calls(self, writer):
+        """The calls of a writer that change a file of its work directory, as (name, path)."""
+        with self.scratch() as directory:
+            work, trace = faulty.copy(self.directory / writer.replace(" ", "_"), directory), directory / "trace"
+            faulty.struck(*faulty.call(writer, work), trace=trace)
+            lines = [line.split(" ", 1) for line in trace.read_text().splitlines()]
+            return [(name, path) for name, path in lines if path.startswith(f"{work}/")]
+
+    def strike(self, writer, what, call, n):
+        """Strike the nth call named `call`, then do it all again; returns the totals of this trial."""
+        with self.scratch() as directory:
+            work = faulty.copy(self.directory / writer.replace(" ", "_"), directory)
+            done = faulty.struck(*faulty.call(writer, work), fault=f"{what} {call} {work}/* {n}")
+            killed = done.returncode == -signal.SIGKILL
+            if not killed:
+                faulty.assert_one_line(done)
+            faulty.assert_nothing_half_done(work, self.logs, writer != "recover-manifest" and what != "half")
+            faulty.assert_durable(work, writer, done.stdout)
+            faulty.ok(*faulty.call(writer, work))
+            return self.finish(work, kills=killed, failures=not killed)
+
+    def kill_at_random(self, seed):
+        """Kill a script, or a make and all its scripts, at a random moment, several times; then do it all again."""
+        chance = random.Random(seed)
+        with self.scratch() as directory:
+            if chance.random() < 0.5:
+                return self.finish(*self.kill_makes(directory / "w", chance))
+            writer = chance.choice(list(faulty.WRITERS))
+            work, kills = faulty.copy(self.directory / writer.replace(" ", "_"), directory), 0
+            name, *options = faulty.call(writer, work)
+            for _ in range(3):
+                kills += run_and_kill([sys.executable, ROOT / "bin" / name, *options], chance.uniform(0.08, 0.3))
+            faulty.ok(name, *options)
+            return self.finish(work, kills)
+
+    def kill_makes(self, work, chance):
+        faulty.ready_to_adopt(work, self.logs)
+        kills = 0
+        for _ in range(4):
+            target = chance.choice(["run", "run", "compact", "recover"])
+            settings = [f"WORK={work}", f"SHARD_ROWS={chance.choice([1, 500, 65536])}", f"JOBS={chance.choice([1, 2])}",
+                        f"SHARD_LAYOUT={chance.choice(['dense', 'packed'])}"]
+            kills += run_and_kill(["make", "-C", ROOT, target, *settings], chance.uniform(0.1, 1.2))
+        for name, *options in (["recover-manifest"], ["adopt-xml"], ["encode-batch", "--queued"], ["compact-shards"]):
+            faulty.ok(name, "--work", work, *options)
+        return work, kills
+
+    def finish(self, work, kills=0, failures=0):
+        faulty.finish(work, self.logs)
+        lost, wrong = faulty.difference(work, self.right)
+        faulty.assert_clean(work)
+        return collections.Counter(kills=kills, failures=failures, lost=lost, wrong=wrong)
+
+
+def run_and_kill(command, seconds):
+    """Start a command and kill it, with all that it started, after some time; True if it was still at work."""
+    victim = subprocess.Popen([*map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, env=environment(), start_new_session=True)
+    time.sleep(seconds)
+    return faulty.kill_group(victim)
+
+
+def strikes(torture):
+    """All trials of the first two rounds, as arguments of Torture.strike."""
+    for writer in faulty.WRITERS:
+        seen = collections.Counter()
+        for call, _ in torture.calls(writer):
+            seen[call] += 1
+            yield writer, "before", call, seen[call]
+            if call not in ("unlink", "remove", "rmdir"):
+                yield writer, "ENOSPC", call, seen[call]
+            if call == "write":
+                yield writer, "half", call, seen[call]
+                yield writer, "after", call, seen[call]
+
+
+def share(torture):
+    """Make the Torture known to a process of the pool."""
+    global _torture
+    _torture = torture
+
+
+def run(trial):
+    """(name of a trial, its totals); `broken` counts those that ended with an exception, which is shown."""
+    method, arguments = trial
+    try:
+        found = method(_torture, *arguments)
+    except Exception:
+        found = collections.Counter(broken=1)
+        traceback.print_exc()
+    return (method.__name__, *arguments), found
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--seconds", type=float, default=540, help="when no new random trial begins (%(default)s)")
+    p.add_argument("--kills", type=int, default=600, help="go on until there were as many (%(default)s)")
+    p.add_argument("--seed", type=int, default=int(time.time()), help="of the random moments (default: the time)")
+    p.add_argument("--jobs", type=int, default=os.cpu_count(), help="trials at a time (%(default)s)")
+    args = p.parse_args()
+    start, totals, bad = time.monotonic(), collections.Counter(), []
+    directory = tempfile.mkdtemp(prefix="tenhou-torture-")
+    torture = Torture(directory)
+    chosen = iter([(Torture.strike, trial) for trial in strikes(torture)])
+    by_chance = ((Torture.kill_at_random, (args.seed + i,)) for i in itertools.count())
+    with multiprocessing.get_context("fork").Pool(args.jobs, initializer=share, initargs=(torture,)) as pool:
+        # by pieces: imap would take the endless ones all at once
+        while (piece := list(itertools.islice(chosen, 20))) or (
+                time.monotonic() - start < args.seconds or totals["kills"] < args.kills):
+            for trial, found in pool.imap_unordered(run, piece or list(itertools.islice(by_chance, 20))):
+                totals.update(found)
+                if found["lost"] or found["wrong"] or found["broken"]:
+                    bad.append(trial)
+                    print(f"torture: FAILED {trial}: {dict(found)}", flush=True)
+    if not bad:
+        shutil.rmtree(directory)
+    print(f"torture: seed {args.seed}: {totals['kills']} kills, {totals['failures']} failed calls, {totals['lost']}"
+          f" games lost, {totals['wrong']} rows wrong, {len(bad)} trials broken, {time.monotonic() - start:.0f} s")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
