@@ -211,5 +211,5 @@ class Pipeline(RuleBasedStateMachine):
                     append([{"gid": game(n), "status": "downloaded", "sha256": sha(data), "size": len(data)}])
 
 
-Pipeline.TestCase.settings = hypothesis.settings(max_examples=60, stateful_step_count=25, deadline=None)
+Pipeline.TestCase.settings = hypothesis.settings(max_examples=40, stateful_step_count=25, deadline=None)
 TestPipeline = Pipeline.TestCase
