@@ -23,7 +23,7 @@ export RUN_PID ?= $(shell echo $$PPID)
 RUN_PID := $(RUN_PID)
 
 .NOTPARALLEL:
-.PHONY: run steps check-first adopt encode check status rebuild-index compact recover demo setup test torture help
+.PHONY: run steps check-first adopt encode check status rebuild-index compact recover demo bench setup test torture help
 .DEFAULT_GOAL := help
 
 run: $(VENV)  ## check, adopt, download, encode, index, status: everything that is left to do
@@ -66,6 +66,9 @@ rebuild-index: $(VENV)  ## write cache/index.json anew
 
 demo:  ## the whole pipeline on self-played games in data/demo, no network needed; under two minutes
 	@bin/demo
+
+bench: $(VENV)  ## measure it all, against something that does the bare minimum
+	@bin/bench
 
 compact: $(VENV)  ## merge small shards, drop stale rows and orphan shards
 	@bin/with-lock -- bin/compact-shards $(QUIET)

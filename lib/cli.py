@@ -255,8 +255,8 @@ def total(name, n):
 
 def tell_bad_lines(manifest):
     """A line on stderr if the manifest has lines that are no records."""
-    if manifest.bad_lines:
-        say(f"{manifest.path}: {manifest.bad_lines} lines are no records (the first: line {manifest.first_bad});"
+    if manifest.bad:
+        say(f"{manifest.path}: {len(manifest.bad)} lines are no records (the first: line {manifest.bad[0]});"
             " they are passed over; `make recover` drops them, and keeps the old file beside the new one")
 
 

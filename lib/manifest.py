@@ -22,7 +22,7 @@ def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def parse(line):
+def _parse(line):
     """The JSON object in a line of bytes, None if there is none."""
     try:
         thing = json.loads(line.decode())
@@ -32,7 +32,7 @@ def parse(line):
 
 
 def _parse_many(lines):
-    """`parse` of each of the lines, several at once: that takes half the time."""
+    """`_parse` of each of the lines, several at once: that takes half the time."""
     try:
         # that each line begins and ends an object, and that there is one for each, keeps torn ones from joining up
         if all(line[:1] == b"{" and line[-1:] == b"}" for line in lines):
@@ -41,7 +41,7 @@ def _parse_many(lines):
                 return things
     except (ValueError, RecursionError):
         pass
-    return map(parse, lines)
+    return map(_parse, lines)
 
 
 def _own(owners, record):
@@ -61,7 +61,7 @@ class Manifest:
     """The manifest of a work directory, as far as it has been read.
 
     latest: gid -> its current record, in the order in which the ids first appeared
-    bad_lines: how many lines are no records; first_bad: the number of the first of them, from 1
+    bad: the numbers, from 1, of the lines that are no records
     claims: shard -> {gid: rows} of all `encoded` events that ever named the shard
     lines: if asked for, gid -> the line of its current record, None if the record has taken something from an older one
     """
@@ -97,7 +97,7 @@ class Manifest:
 
     def _forget(self):
         self.latest, self.claims, self._owners = {}, {}, None
-        self.bad_lines, self.first_bad, self._lines = 0, None, 0
+        self.bad, self._lines = [], 0
         self._offset, self._inode, self._torn = 0, None, False
 
     def _read(self, f, end):
@@ -121,8 +121,7 @@ class Manifest:
             some = lines[start:start + _TOGETHER]
             for number, (line, record) in enumerate(zip(some, _parse_many(some), strict=True), self._lines + 1):
                 if line and not (record and self._put(record, line)):
-                    self.bad_lines += 1
-                    self.first_bad = self.first_bad or number
+                    self.bad.append(number)
             self._lines += len(some)
 
     def _put(self, record, line):

@@ -18,8 +18,9 @@ def recover(work):
     with old.locked():
         kept = _keep(path) if os.path.getsize(path) else None
         with open(path, "rb") as lines, files.replacing(path) as new:
-            for line in lines:
-                if manifest.parse(line.rstrip(b"\n")):
+            bad = set(old.bad)
+            for number, line in enumerate(lines, 1):
+                if number not in bad:
                     new.write(line.rstrip(b"\n") + b"\n")
             for events in _claims(work, old):
                 new.write(manifest.encode(events))

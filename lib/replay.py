@@ -17,6 +17,7 @@ from lib.tile import AKA, KIND
 
 Act = pm.BaseAction
 encode_action = pm.encv1_encode_action
+new_engine = pm.PaipuReplayer
 OVER = 16  # the engine's phase when a hand has ended
 SEATS = (0, 1, 2, 3)
 RED_PLACE = [tile.ORDER[red] for red in tile.RED]
@@ -48,7 +49,7 @@ class Replay:
         self.takers = {}  # and who takes the tile by it: {seat: (label, act, own tiles, name)}
         self.bits = bytearray(schema.ACTION_DIM)
         self.buffer = np.frombuffer(self.bits, np.int8)
-        self.engine = pm.PaipuReplayer()
+        self.engine = new_engine()
         self.engine.init(wall.build(hand), list(hand.points), hand.sticks, hand.honba, hand.wind, hand.dealer)
         self.table = self.engine.table
 

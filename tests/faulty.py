@@ -15,7 +15,7 @@ from flows import ROOT, script
 
 from lib import claims, files, index, schema, shards, workdir, xmls
 from lib.batch import Batch
-from lib.manifest import Manifest, parse
+from lib.manifest import Manifest
 from lib.selfplay import play
 
 SEEDS = 38, 31, 24, 6  # self-played tonpuu games with some 200 rows each
@@ -186,7 +186,7 @@ def assert_nothing_half_done(work, found, manifest_is_sound=True):
     """What must hold at every moment, also right after a kill: whole files under final names, whole lines."""
     with contextlib.suppress(FileNotFoundError):
         lines = (work / "manifest.jsonl").read_bytes().split(b"\n")
-        assert not manifest_is_sound or all(parse(line) for line in lines[:-1] if line)
+        assert not manifest_is_sound or all(json.loads(line) for line in lines[:-1] if line)
     for path in (work / "xml").glob("2*.txt"):
         data, right = path.read_bytes(), found.get(path.stem, found[game(0)])
         assert data in (right, right + b"x"), path

@@ -82,7 +82,7 @@ def content(path):
 def test_any_sequence_of_events_comes_to_what_the_model_says(shared, events):
     fresh(shared, b"".join(map(line, events)))
     read = Manifest(shared)
-    assert read.latest == model(events) and read.bad_lines == 0
+    assert read.latest == model(events) and not read.bad
     assert list(read.latest) == list(dict.fromkeys(event["gid"] for event in events))
     claims = {}
     for event in events:
@@ -124,12 +124,12 @@ def test_cut_anywhere_all_whole_lines_survive_and_appending_goes_on(shared, even
         survive, tail = events[:len(lines) + 1], b""  # only the newline is lost
     before = Manifest(shared)
     assert before.latest == model(survive)
-    assert (before.bad_lines, before.first_bad) == ((1, len(survive) + 1) if tail else (0, None))
+    assert before.bad == ([len(survive) + 1] if tail else [])
     new = {"ts": "", "gid": game(7), "status": "downloaded", "sha256": "dd"}
     before.append([new])
     after = Manifest(shared)
     assert after.latest == before.latest == model([*survive, new])
-    assert after.bad_lines == before.bad_lines == bool(tail)
+    assert len(after.bad) == len(before.bad) == bool(tail)
     assert content(path) == whole[:cut] + (b"" if whole[:cut][-1:] in b"\n" else b"\n") + line(new)
 
 
@@ -148,14 +148,14 @@ def test_garbage_in_the_middle_is_counted_and_hides_no_neighbour(shared, lines):
     read = Manifest(shared)
     bad = [number for number, text in enumerate(lines, 1) if not is_event(text)]
     assert read.latest == model(json.loads(text) for text in lines if is_event(text))
-    assert (read.bad_lines, read.first_bad) == (len(bad), bad[0] if bad else None)
+    assert read.bad == bad
 
 
 @pytest.mark.parametrize("text", BAD_IDS)
 def test_a_record_whose_gid_is_no_game_id_is_a_bad_line(work, text):
     fresh(work, line({"gid": text, "status": "downloaded", "sha256": "aa"}))
     read = Manifest(work)
-    assert not read.latest and not read.owners and read.bad_lines == 1
+    assert not read.latest and not read.owners and read.bad == [1]
 
 
 def test_a_block_boundary_inside_a_line_splits_nothing(work, monkeypatch):
@@ -163,7 +163,7 @@ def test_a_block_boundary_inside_a_line_splits_nothing(work, monkeypatch):
     fresh(work, b"".join(map(line, events)))
     for size in (1, 7, 64):
         monkeypatch.setattr(manifest, "_BLOCK", size)
-        assert Manifest(work).latest == model(events) and Manifest(work).bad_lines == 0
+        assert Manifest(work).latest == model(events) and not Manifest(work).bad
 
 
 def test_lines_are_counted_right_after_a_last_line_without_newline(work, path):
@@ -173,7 +173,7 @@ def test_lines_are_counted_right_after_a_last_line_without_newline(work, path):
     with open(path, "ab") as f:
         f.write(b"garbage\n")
     with handle.locked():
-        assert handle.first_bad == 3
+        assert handle.bad[0] == 3
 
 
 def test_no_manifest_is_an_empty_one_and_reading_makes_none(work, path):
@@ -261,7 +261,7 @@ def test_an_append_that_fails_half_way_is_cut_back_and_the_next_one_works(work, 
     assert content(path) == old and handle.latest == before
     handle.append([{"gid": game(3), "status": "corrupt"}])
     assert list(Manifest(work).latest) == list(handle.latest) == [*before, game(3)]
-    assert Manifest(work).bad_lines == handle.bad_lines == (b"torn" in old)
+    assert len(Manifest(work).bad) == len(handle.bad) == (b"torn" in old)
 
 
 def test_a_disk_that_fills_up_leaves_whole_lines_only(work, path):
@@ -277,7 +277,7 @@ def test_a_disk_that_fills_up_leaves_whole_lines_only(work, path):
             os._exit(n if e.errno == errno.EFBIG else 255)
     n = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     read = Manifest(work)
-    assert 0 < n < 255 and list(read.latest) == [game(k) for k in range(n)] and read.bad_lines == 0
+    assert 0 < n < 255 and list(read.latest) == [game(k) for k in range(n)] and not read.bad
     assert content(path).endswith(b"\n")
 
 
@@ -304,10 +304,10 @@ def test_a_manifest_that_was_replaced_or_cut_is_read_anew(work, path):
     handle.append([{"gid": GAMES[2], "status": "corrupt"}])
     new = Manifest(work)
     assert list(handle.latest) == [GAMES[1], GAMES[2]] and handle.claims == {} and handle.owners == new.owners
-    assert handle.latest == new.latest and handle.bad_lines == new.bad_lines == 1
+    assert handle.latest == new.latest and len(handle.bad) == len(new.bad) == 1
     os.truncate(path, 9)
     with handle.locked():
-        assert handle.latest == {} and handle.bad_lines == 1
+        assert handle.latest == {} and len(handle.bad) == 1
 
 
 def test_a_manifest_replaced_while_we_wait_for_the_lock_gets_our_lines(work, path):
@@ -342,7 +342,7 @@ def test_eight_processes_append_at_once_while_others_read_and_no_line_is_lost_or
                                    for k in range(batch)])
                 else:
                     read = Manifest(work)
-                    if read.bad_lines or len(read.latest) < seen or len(read.latest) % batch:
+                    if read.bad or len(read.latest) < seen or len(read.latest) % batch:
                         os._exit(1)
                     seen = len(read.latest)
             os._exit(0)

@@ -284,7 +284,7 @@ def test_a_full_disk_is_one_line_and_status_1_and_the_next_run_goes_on(full):
     shown = run("adopt-xml", full, preexec_fn=limited(400))
     assert shown.returncode == 1 and re.fullmatch(r"adopt-xml: [^\n]+\n", shown.stderr)
     adopted = Manifest(full)
-    assert 0 < len(adopted.latest) < 3 and not adopted.bad_lines
+    assert 0 < len(adopted.latest) < 3 and not adopted.bad
     assert run("adopt-xml", full).returncode == 0 and set(Manifest(full).latest) == {A, B, C}
     shown = run("encode-batch", full, "--queued", preexec_fn=limited(100_000))
     assert shown.returncode == 1 and re.fullmatch(r"encode-batch: [^\n]+\n", shown.stderr) and shown.stdout == ""
