@@ -80,7 +80,8 @@ DAMAGES = {  # what is damaged: (how, what check says of it, the commands that i
     "log damaged": (lambda w: flip(w / "xml" / f"{faulty.game(1)}.txt"), f"corrupt\t{faulty.game(1)}",
                     ["make check REPAIR=1"]),
     "garbage in the manifest": (lambda w: overwrite_a_line(w, b"\xff\0{]" * 9, 1), "1 lines are no records", [RECOVER]),
-    "an encoded event lost": (lambda w: overwrite_a_line(w, b"", -2), "mismatch\tshard_00003\tmeta.json says", ["make run"]),
+    "an encoded event lost": (lambda w: overwrite_a_line(w, b"", -2), "mismatch\tshard_00003\tmeta.json says",
+                              ["make run"]),
     "a game forgotten": (lambda w: forget(w, 1), "orphan\tshard_00001", [RECOVER]),
     "one of a shard's games forgotten": (lambda w: forget(w, 3), "mismatch\tshard_00003\tmeta.json says", [RECOVER]),
     "manifest emptied, logs gone": (forget, "orphan\tshard_00001", [RECOVER]),
@@ -119,8 +120,7 @@ def test_check_names_it_and_says_what_mends_it_and_that_does(tmp_path, whole, lo
     if "log" in damage.split():
         assert not (work / "xml" / f"{faulty.game(1)}.txt").exists()
         faulty.finish(work, logs)
-    left = make("check", f"WORK={work}", "DEEP=1")
-    assert left.returncode == 0 and "no records" not in left.stdout, left.stdout
+    assert Manifest(work).bad_lines == 0
     assert faulty.difference(work, right) == (0, 0)
     faulty.assert_clean(work)
 
