@@ -25,10 +25,8 @@ def answer(work, game, sha256):
         return ("encoded", encoder.encode_folded(data)) if found == sha256 else ("corrupt", found)
     except encoder.Unencodable as e:
         return "failed", str(e)
-    except FileNotFoundError:
-        return "missing", None
-    except OSError as e:
-        return "error", e
+    except OSError as e:  # also of a file that is not there if the work directory is not there either
+        return ("missing", None) if isinstance(e, FileNotFoundError) and os.path.isdir(work) else ("error", e)
 
 
 class Workers:
