@@ -4,6 +4,7 @@ The most recent line of each gid wins. A record without `sha256` keeps the last 
 records are counted, never fatal. All appends and all decisions that depend on the manifest are made under its flock.
 """
 
+import collections
 import contextlib
 import datetime
 import fcntl
@@ -42,6 +43,14 @@ def _parse_many(lines):
     except (ValueError, RecursionError):
         pass
     return map(_parse, lines)
+
+
+def counts(latest):
+    """Games by status, all games, and the rows that are claimed, of gid -> current record."""
+    statuses = collections.Counter(str(r.get("status")) for r in latest.values())
+    rows = (r.get("n_samples") for r in latest.values() if r.get("status") == "encoded")
+    return {"statuses": dict(sorted(statuses.items())), "games": len(latest),
+            "rows": sum(n for n in rows if isinstance(n, int))}
 
 
 def _own(owners, record):
