@@ -86,7 +86,7 @@ class Batch:
         """Put away what the workers have answered; yields the ids of shards that were closed."""
         for game, sha256, kind, what in self._workers.done():
             if kind == "encoded":
-                yield from self._store(game, sha256, what)
+                yield from self._store(game, sha256, encoder.unfold(what))
                 continue
             self._in_hand.discard(game)
             if kind == "error":

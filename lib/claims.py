@@ -71,7 +71,7 @@ def _look_at(work, name, manifest, deep):
         return "mismatch", problem, 0
     problem, stale, missing = _compare(name, meta, manifest)
     if missing:
-        return "unrecorded", problem + advice, stale
+        return "unrecorded", problem + (advice or "; `make run` claims the others"), stale
     return "mismatch" if problem else "ok", problem, stale
 
 

@@ -102,7 +102,7 @@ def remove(work, manifest, names):
             asides.append(files.aside(path))
             os.rename(path, asides[-1])
     for path in asides:
-        shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+        shutil.rmtree(path, ignore_errors=True)  # what withstands is swept by the next run
     if names:
         files.sync_dir(workdir.cache(work))
     return names

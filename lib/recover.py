@@ -9,12 +9,13 @@ from lib import claims, files, manifest, shards, workdir
 def recover(work):
     """Write a manifest that knows every row of every sound shard; returns (a Manifest, its old file's new name).
 
-    Records that can still be read are kept as they are; a game that has none gets one for its rows. Files in xml/ are
-    left for adopting. The old file stays beside the new one, under a name with the time; the name is None if there was
-    none. Raises OSError, with the old manifest in place.
+    Records that can still be read are kept as they are; a game that has none, or one for rows that are gone, gets one
+    for its rows. Files in xml/ are left for adopting. The old file stays beside the new one, under a name with the
+    time; the name is None if there was none. Raises OSError, with the old manifest in place.
     """
     path = workdir.path(work, workdir.MANIFEST)
     old = manifest.Manifest(work)
+    gone = claims.broken(work, old)
     with old.locked():
         kept = _keep(path) if os.path.getsize(path) else None
         with open(path, "rb") as lines, files.replacing(path) as new:
@@ -22,7 +23,7 @@ def recover(work):
             for number, line in enumerate(lines, 1):
                 if number not in bad:
                     new.write(line.rstrip(b"\n") + b"\n")
-            for events in _claims(work, old):
+            for events in _claims(work, old, gone):
                 new.write(manifest.encode(events))
     return manifest.Manifest(work), kept
 
@@ -39,9 +40,10 @@ def _keep(path):
     return kept
 
 
-def _claims(work, old):
+def _claims(work, old, gone):
     """Yield lists of events for the games of sound shards that no event claims there; a game that has another current
-    record keeps that one. Of several shards with a game the last wins: numbers grow."""
+    record keeps that one, unless it is for the same bytes in one of the `gone` shards. Of several shards with a game
+    the last wins: numbers grow."""
     for name in shards.names(work):
         try:
             meta = shards.read_meta(work, name)
@@ -52,4 +54,7 @@ def _claims(work, old):
         for g in meta["games"]:
             if g["gid"] not in old.claims.get(name, ()):
                 record, found = old.latest.get(g["gid"]), claims.claim(g, name)
-                yield [found] if record is None or claims.awaits(g, record) else [found, claims.again(record)]
+                lost = record is None or claims.awaits(g, record) or (
+                    record.get("shard") in gone and record.get("status") == "encoded"
+                    and record.get("sha256") == g["sha256"])
+                yield [found] if lost else [found, claims.again(record)]

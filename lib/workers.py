@@ -18,17 +18,15 @@ _TRIES = 2  # a worker may be killed for reasons that are not its game's: a game
 
 
 def answer(work, game, sha256):
-    """What comes of a game's file that should have this hash: ('encoded', rows), ('failed', reason), ('corrupt', hash
-    found), ('missing', None) or ('error', OSError)."""
+    """What comes of a game's file that should have this hash: ('encoded', folded rows), ('failed', reason), ('corrupt',
+    hash found), ('missing', None) or ('error', OSError)."""
     try:
         data, found = xmls.read(work, game)
-        return ("encoded", encoder.encode_game(data)) if found == sha256 else ("corrupt", found)
+        return ("encoded", encoder.encode_folded(data)) if found == sha256 else ("corrupt", found)
     except encoder.Unencodable as e:
         return "failed", str(e)
-    except FileNotFoundError:
-        return "missing", None
-    except OSError as e:
-        return "error", e
+    except OSError as e:  # also of a file that is not there if the work directory is not there either
+        return ("missing", None) if isinstance(e, FileNotFoundError) and os.path.isdir(work) else ("error", e)
 
 
 class Workers:

@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import faulty
 import hypothesis
 import support
 
@@ -39,3 +40,33 @@ def encoder(monkeypatch):
     monkeypatch.setattr(batch, "encoder", support.SyntheticEncoder())
     monkeypatch.setattr(workers, "encoder", batch.encoder)
     return batch.encoder
+
+
+@pytest.fixture(scope="session")
+def logs():
+    """A few small games by their ids."""
+    return faulty.logs()
+
+
+@pytest.fixture(scope="session")
+def ready(tmp_path_factory, logs):
+    """writer -> a work directory that is ready for it; made when first asked for."""
+    made = {}
+
+    def get(writer):
+        if writer not in made:
+            made[writer] = tmp_path_factory.mktemp("ready") / "w"
+            faulty.WRITERS[writer][1](made[writer], logs)
+        return made[writer]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def right(tmp_path_factory, logs):
+    """The rows of an undisturbed run."""
+    calm = tmp_path_factory.mktemp("calm") / "w"
+    faulty.ready_to_adopt(calm, logs)
+    faulty.finish(calm, logs)
+    faulty.assert_clean(calm)
+    return faulty.rows(calm)

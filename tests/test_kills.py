@@ -36,36 +36,6 @@ POINTS = [  # (writer, fault, at which of the calls)
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def logs():
-    """A few small games by their ids."""
-    return faulty.logs()
-
-
-@pytest.fixture(scope="module")
-def ready(tmp_path_factory, logs):
-    """writer -> a work directory that is ready for it; made when first asked for."""
-    made = {}
-
-    def get(writer):
-        if writer not in made:
-            made[writer] = tmp_path_factory.mktemp("ready") / "w"
-            faulty.WRITERS[writer][1](made[writer], logs)
-        return made[writer]
-
-    return get
-
-
-@pytest.fixture(scope="module")
-def right(tmp_path_factory, logs):
-    """The rows of an undisturbed run."""
-    calm = tmp_path_factory.mktemp("calm") / "w"
-    faulty.ready_to_adopt(calm, logs)
-    faulty.finish(calm, logs)
-    faulty.assert_clean(calm)
-    return faulty.rows(calm)
-
-
 @pytest.mark.parametrize(("writer", "fault", "n"), POINTS)
 def test_killed_at_a_chosen_point_nothing_is_lost_and_nothing_wrong(tmp_path, ready, logs, right, writer, fault, n):
     work = faulty.copy(ready(writer), tmp_path)

@@ -3,13 +3,15 @@
 Nothing in bin/ or lib/ knows of it. Every call that changes a file passes here, under its name in `os` or `open`, with
 the path that it changes (rename: the new name). TENHOU_FAULT="WHAT CALL GLOB N" strikes the Nth call whose name is CALL
 (or * for any) and whose path matches GLOB: WHAT is `before` or `after` (SIGKILL then), `half` (SIGKILL after half of a
-write) or the name of an errno, which is raised in the call's place. TENHOU_TRACE=FILE gets a line for each call.
+write), `vanish` (all that GLOB names up to its * is removed before the call) or the name of an errno, which is raised
+in the call's place. TENHOU_TRACE=FILE gets a line for each call.
 """
 
 import builtins
 import errno
 import fnmatch
 import os
+import shutil
 import signal
 
 _TRACE = os.environ.get("TENHOU_TRACE")
@@ -60,6 +62,9 @@ def _hooked(name, real, path_of, changes=lambda *args, **kwargs: True):
         if _FAULT.what == "after":
             real(*args, **kwargs)
             _die()
+        if _FAULT.what == "vanish":
+            shutil.rmtree(_FAULT.glob.partition("*")[0])
+            return real(*args, **kwargs)
         number = getattr(errno, _FAULT.what)
         named = () if isinstance(args[0], int) else (args[0],)
         raise OSError(number, os.strerror(number), *named)
