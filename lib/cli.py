@@ -4,7 +4,6 @@ Only scripts import this module: importing it re-executes a script of bin/ under
 that scripts work from cron and from any directory with no environment activated.
 """
 
-import argparse
 import contextlib
 import itertools
 import os
@@ -16,7 +15,7 @@ import sys
 import threading
 import time
 
-from lib import config, gid, progress
+from lib import config, gid, manpage, progress
 from lib.errors import Interrupted, Problem, Usage
 from lib.files import is_alive
 
@@ -112,8 +111,8 @@ def say(text):
 
 
 def parser(doc, ids=False):
-    """An ArgumentParser whose --help is `doc`, with --work, --quiet and, if asked for, ids as arguments."""
-    p = argparse.ArgumentParser(prog=PROG, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """A parser whose --help is made of `doc`, with --work, --quiet and, if asked for, ids as arguments."""
+    p = manpage.Parser(prog=PROG, description=doc)
     p.add_argument("--work", metavar="DIR", default=config.work(), help="work directory (now: %(default)s)")
     p.add_argument("-q", "--quiet", action="store_true", help="say nothing unless something happened or is wrong")
     if ids:
