@@ -39,10 +39,11 @@ def _plot(draw, height=_SIZE[1]):
 
 
 def _for_page(svg):
-    """An SVG document as an element of a page: no head, size or style of its own, ids that no other plot has."""
+    """An SVG document as an element of a page: no head, size or fonts of its own, ids that no other plot has."""
     svg = svg[svg.index("<svg"):]
     svg = re.sub(r'^<svg [^>]*?(viewBox="[^"]*")[^>]*>', r'<svg \1 aria-hidden="true">', svg)
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.S)
+    svg = re.sub("font-family: [^;]*; ", "", svg)
     svg = re.sub(r'<g id="[^"]*">', "<g>", svg).replace("xlink:href=", "href=")
     svg = svg.replace(_INK, "var(--ink)").replace(_GRID, "var(--grid)")
     return re.sub("#02000([0-7])", r"var(--c\1)", svg)

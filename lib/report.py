@@ -30,7 +30,7 @@ dl { grid-template-columns: repeat(auto-fit, minmax(min(100%, 8.7rem), 1fr)) }
 dl div, figure { background: var(--card); border-radius: .5rem; padding: .7rem .9rem; margin: 0; min-width: 0 }
 dd { margin: 0; font-size: 1.35rem; font-weight: 600 } dd small { font-size: .8rem; font-weight: 400; display: block }
 figcaption { font-weight: 600; margin-bottom: .3rem } figcaption small { display: block; font-weight: 400 }
-svg { display: block; width: 100%; height: auto; max-width: 40rem } svg text { font-family: inherit !important }
+svg { display: block; width: 100%; height: auto; max-width: 40rem }
 table { border-collapse: collapse; width: 100%; font-size: .9rem } th { text-align: left; color: var(--soft) }
 th, td { padding: .25rem .5rem .25rem 0; vertical-align: top; border-bottom: 1px solid var(--grid); font-weight: 400 }
 .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums } summary { cursor: pointer }
@@ -200,7 +200,6 @@ def _rows(rows):
     low, high, mean = int(seen[0]), int(seen[-1]), float((tokens * np.arange(len(tokens))).sum() / n)
     binned = np.add.reduceat(tokens, range(0, len(tokens), _BIN)).tolist()
     numbers = [row for row in zip(notation.ACTIONS, actions, legal, strict=True) if row[2]]
-    won = int(rows["deltas"][len(DELTA_EDGES) // 2:].sum())
     yield _grid(
         _figure("Actions", plots.ranking(*zip(*kinds, strict=True), 0), "rows; the scale goes in powers of ten",
                 numbers, ("", "taken", "legal")),
@@ -215,4 +214,4 @@ def _rows(rows):
             FINAL_EDGES, list(zip(("1st", "2nd", "3rd", "4th"), rows["finals"].tolist(), strict=True)), "points"),
             "players by their place"),
         _figure("Points won or lost in the hand", plots.histogram(DELTA_EDGES, rows["deltas"].tolist(), 3, "points"),
-                f"rows; {100 * won / n:.0f} % of them won some"))
+                f"rows; {100 * rows['won'] / n:.0f} % of them won some"))

@@ -16,7 +16,8 @@ def sample(cache, most=ROWS):
     rows, of: rows looked at, and rows that there are; damaged: pieces that could not be read, as text
     actions, legal: (54,) how often each action was taken, and could be; tokens: (361,) rows by their number of tokens
     places: (4,) rows by the final place of their player; deltas: rows in the bins of DELTA_EDGES, by the points of
-    their player in the hand; finals: (4, bins of FINAL_EDGES) games by place, of the players who have a row there
+    their player in the hand; won: rows of players who won some in it
+    finals: (4, bins of FINAL_EDGES) games by place, of the players who have a row there
     """
     n = len(cache)
     starts = range(0, n, PIECE_ROWS)
@@ -24,7 +25,7 @@ def sample(cache, most=ROWS):
         pieces = max(1, most // PIECE_ROWS)
         starts = [(n - PIECE_ROWS) * i // max(1, pieces - 1) for i in range(pieces)]
     found = {
-        "rows": 0, "of": n, "damaged": [], "actions": np.zeros(schema.ACTION_DIM, int),
+        "rows": 0, "of": n, "damaged": [], "won": 0, "actions": np.zeros(schema.ACTION_DIM, int),
         "legal": np.zeros(schema.ACTION_DIM, int), "tokens": np.zeros(schema.MAX_SEQ_LEN + 1, int),
         "places": np.zeros(4, int), "deltas": np.zeros(len(DELTA_EDGES) - 1, int),
         "finals": np.zeros((4, len(FINAL_EDGES) - 1), int),
@@ -49,6 +50,7 @@ def _count(found, rows, before):
     found["legal"] += rows["action_mask"].sum(axis=0, dtype=int)
     found["tokens"] += np.bincount(rows["attention_mask"].sum(axis=1, dtype=int), minlength=schema.MAX_SEQ_LEN + 1)
     found["places"] += np.bincount(outcome["final_rank"], minlength=5)[1:]
+    found["won"] += int((outcome["hand_delta"] > 0).sum())
     found["deltas"] += _histogram(outcome["hand_delta"], DELTA_EDGES)
     players = set(zip(*(column.tolist() for column in (
         origin["game"], origin["seat"], outcome["final_score"], outcome["final_rank"])), strict=True))

@@ -7,7 +7,7 @@ import shutil
 
 from lib import claims, config, downloads, encoder, history, manifest, reasons, shards, workdir
 
-PARTS = ("xml", "cache", "raw")  # folders whose disk use is told one by one
+PARTS = ("xml", "cache")  # folders whose disk use is told one by one
 
 
 def survey(work, events):
@@ -96,7 +96,7 @@ def _left(work, latest):
 
 def lines(found):
     """What a survey found as lines `name : value` for a terminal of 80 columns."""
-    yield from (f"{status} : {n}" for status, n in found["statuses"].items())
+    yield from (f"{plain(status)[:60]} : {n}" for status, n in found["statuses"].items())
     yield f"games : {found['games']}"
     yield f"rows : {found['rows']}"
     layouts = ", ".join(f"{n} {layout}" for layout, n in found["shards"].items())
@@ -113,7 +113,7 @@ def lines(found):
     if failures:
         yield "failures by reason :"
         for reason, n in failures[:5]:
-            yield f"  {n:>7}  {plain(reason)[:70]}"
+            yield f"  {n:>7}  {plain(reason)[:69]}"
         if failures[5:]:
             yield f"  {sum(n for _, n in failures[5:]):>7}  for {len(failures) - 5} other reasons"
 
@@ -135,7 +135,7 @@ def size(n):
     """A number of bytes as text, three digits at least: 0 B, 14.2 MB, 520 MB."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if n < 999.5 or unit == "TB":
-            return f"{n:.0f} {unit}" if unit == "B" or n >= 100 else f"{n:.1f} {unit}"
+            return f"{n:.0f} {unit}" if unit == "B" or n >= 99.95 else f"{n:.1f} {unit}"
         n /= 1000
 
 
