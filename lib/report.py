@@ -26,9 +26,10 @@ body { margin: 0 auto; padding: 1rem clamp(.7rem, 3vw, 2rem) 3rem; max-width: 90
 h1 { font-size: 1.4rem; margin: .3rem 0 } h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem }
 p, figcaption small, dt { color: var(--soft); margin: .2rem 0 }
 dl, .grid { display: grid; gap: .8rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 23rem), 1fr)) }
-dl { grid-template-columns: repeat(auto-fit, minmax(min(100%, 8.7rem), 1fr)) }
+dl { grid-template-columns: repeat(auto-fit, minmax(min(100%, 9.4rem), 1fr)) }
 dl div, figure { background: var(--card); border-radius: .5rem; padding: .7rem .9rem; margin: 0; min-width: 0 }
-dd { margin: 0; font-size: 1.35rem; font-weight: 600 } dd small { font-size: .8rem; font-weight: 400; display: block }
+dd { margin: 0; font-size: 1.2rem; font-weight: 600; white-space: nowrap }
+dd small { font-size: .8rem; font-weight: 400; display: block; white-space: normal }
 figcaption { font-weight: 600; margin-bottom: .3rem } figcaption small { display: block; font-weight: 400 }
 svg { display: block; width: 100%; height: auto; max-width: 40rem }
 table { border-collapse: collapse; width: 100%; font-size: .9rem } th { text-align: left; color: var(--soft) }
