@@ -119,7 +119,7 @@ class Manifest:
             self._take(lines)
         if rest:
             self._take([rest])
-            self._torn = True
+            self._torn, self._proof = True, None  # another program may yet make another line of it: not to be kept
 
     def _resume(self, f, end):
         """Begin where a snapshot ends, if there is one of what stands in `f`."""
@@ -130,8 +130,7 @@ class Manifest:
 
     def save_snapshot(self):
         """Spare the next one who reads this manifest the work, if it was much. Raises OSError."""
-        # a tail without a newline may still become another line
-        if self._proof and not self._torn and self._offset - self._kept >= snapshot.NEWS:
+        if self._proof and self._offset - self._kept >= snapshot.NEWS:
             with contextlib.suppress(ValueError):  # nested too deep to be kept
                 snapshot.save(self.path, self._proof, self._offset,
                               (self._lines, self.bad, self.latest, self.claims))

@@ -34,8 +34,8 @@ def _seal(proof, payload):
 
 
 def load(path, f, end):
-    """(proof, offset, state): the state that `save` was given when the first `offset` bytes of the manifest had been read,
-    and their hash. Without a snapshot of what stands there, (hash of nothing, 0, None). f: the manifest, `end` bytes.
+    """(proof, offset, state): the state that `save` was given when `offset` bytes of the manifest had been read, and
+    their hash. Without a snapshot of what stands there, (hash of nothing, 0, None). f: the manifest, of `end` bytes.
     """
     proof = _begin()
     try:

@@ -138,7 +138,13 @@ def test_another_program_or_python_does_not_use_it(work, parsed, monkeypatch, th
 
 
 def test_a_tail_that_may_still_grow_is_not_kept(work):
-    begin(work, b'{"gid": "2001010100gm-00e1-0000-00000001", "status": "downloaded"}')
+    event = line({"gid": "2001010100gm-00e1-0000-00000001", "status": "downloaded"})
+    begin(work, event[:-5])
+    handle = Manifest(work)
+    handle.save_snapshot()
+    fresh(work, event * 2)
+    handle.refresh()
+    handle.save_snapshot()
     assert not os.path.exists(kept(work))
 
 
