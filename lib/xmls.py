@@ -86,6 +86,12 @@ def throw_out(work, manifest, game):
     return True
 
 
+def unsettled(work, manifest):
+    """(gid or None, name) of each file in xml/ that `adopt` may have to do with, by name; None: it is no game's."""
+    return sorted(((game, entry.name) for game, entry in workdir.xml_files(work)
+                   if not _is_settled(manifest.latest.get(game))), key=lambda pair: pair[1])
+
+
 def adopt(work, manifest, game):
     """Take in the file of a game that the manifest does not know, or knows as lost or failed with other bytes.
 
