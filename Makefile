@@ -13,6 +13,10 @@ ifneq ($(words $(WORK)),1)
 $(error WORK='$(WORK)': must be one path without spaces)
 endif
 
+ifneq ($(IDS),)
+$(if $(wildcard $(IDS)),,$(error IDS=$(IDS): there is no such file))
+endif
+
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
@@ -29,15 +33,16 @@ RUN_PID := $(RUN_PID)
 run: $(VENV)  ## check, adopt, download, encode, index, status: everything that is left to do
 	@bin/with-lock -- $(MAKE) --no-print-directory steps
 
-steps: check-first adopt $(LIST) encode
+steps: check-first adopt encode
 check-first:
 	@bin/verify-xml $(QUIET) --trust </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true
 	@bin/verify-shards $(QUIET) 2>&1 || true
 adopt:
 	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
 encode:
-	@status=0; \
-	bin/fetch-paipu $(QUIET) --queued <$(or $(IDS),$(LIST),/dev/null) | \
+	@status=0; ids=$(or $(IDS),$(LIST),/dev/null); \
+	$(if $(LIST),$(MAKE) --no-print-directory $(LIST) || status=$$?; [ -e $(LIST) ] || ids=/dev/null;) \
+	bin/fetch-paipu $(QUIET) --queued <"$$ids" | \
 	  bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
 	bin/rebuild-index $(QUIET) || status=$$?; \
 	$(if $(QUIET),:,bin/manifest-status); \
@@ -49,14 +54,14 @@ $(WORK)/raw/scraw$(YEAR).zip:
 $(LIST): $(WORK)/raw/scraw$(YEAR).zip $(WORK)/raw/rooms $(wildcard $(WORK)/raw/scc$(YEAR)*)
 	@bin/extract-ids $(QUIET) --output $@
 $(WORK)/raw/rooms: FORCE
-	@mkdir -p $(@D); echo '$(ROOMS)' | cmp -s - $@ || echo '$(ROOMS)' >$@
+	@mkdir -p $(@D); [ "$$(cat $@ 2>/dev/null)" = '$(ROOMS)' ] || echo '$(ROOMS)' >$@
 FORCE:
 endif
 
 check: $(VENV)  ## hold files and shards against the manifest; REPAIR=1 deletes damaged XML files and queues their games
 	@status=0; bin/verify-xml $(QUIET) </dev/null 2>&1 || status=$$?; \
 	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; \
-	  bin/rebuild-index --check 2>&1 || status=$$?; exit $$status
+	  bin/rebuild-index $(if $(REPAIR),$(QUIET),--check) 2>&1 || status=$$?; exit $$status
 
 status: $(VENV)  ## count games by their state
 	@bin/manifest-status
@@ -80,6 +85,7 @@ recover: $(VENV)  ## rebuild a lost or broken manifest from the shards and xml/;
 	@bin/rebuild-index
 
 setup: $(VENV)  ## make .venv with the pinned packages; see to jq
+	@echo "$$(.venv/bin/python --version) in .venv, with the packages of requirements.txt"
 	@command -v jq >/dev/null || { test "$$(id -u)" = 0 && apt-get install -qq -y jq >/dev/null; } \
 	  || echo 'jq is missing: install it (apt install jq, brew install jq) to look into the manifest'
 

@@ -12,17 +12,17 @@ class Batch:
     """What one encoding process does. tally: how many games went which way, for the closing line."""
 
     def __init__(self, work, manifest, shard_rows, jobs=1, deep=False, layout="dense",
-                 waiting=contextlib.nullcontext):
+                 waiting=contextlib.nullcontext, say=None):
         """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
 
         jobs: as of lib.workers; layout: of new shards, a key of shards.LAYOUTS; waiting(): a context in which a signal
-        may raise Interrupted.
+        may raise Interrupted; say(text): tells the user of each game that fails.
 
         What a killed run left unclaimed is claimed at once. Games whose shard is gone or damaged are due again; deep:
         damage is looked for in every byte. Raises OSError.
         """
         self.work, self.manifest, self.shard_rows, self.layout = work, manifest, shard_rows, layout
-        self._waiting = waiting
+        self._waiting, self._say = waiting, say
         self.tally = collections.Counter()
         self._writer = None
         self._workers, self._in_hand = Workers(work, jobs), set()
@@ -109,6 +109,8 @@ class Batch:
             if self._is_due(record) and record.get("sha256") == sha256:
                 append([event])
                 self.tally[event["status"]] += 1
+                if self._say:
+                    self._say(f"{event['gid']}: {event.get('error', 'its file is not what was downloaded: left out')}")
 
     def _store(self, game, sha256, rows):
         n = len(rows["labels"])

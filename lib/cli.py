@@ -4,13 +4,16 @@ Only scripts import this module: importing it re-executes a script of bin/ under
 that scripts work from cron and from any directory with no environment activated.
 """
 
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # at once: a reader just dies, without a traceback; writers use `stop`
+
 import argparse
 import contextlib
 import itertools
 import os
 import re
 import select
-import signal
 import stat
 import sys
 import threading
@@ -20,6 +23,8 @@ from lib import config, gid, progress
 from lib.errors import Interrupted, Problem, Usage
 from lib.files import is_alive
 
+STDIN = "those on stdin, one a line"
+STDIN_OR_ALL = "those that come through a pipe or from a file, else all"
 PROG = os.path.basename(sys.argv[0])
 
 
@@ -50,7 +55,6 @@ def _tell(kind, error, trace):
 _use_venv()
 _fill_standard_files()
 sys.excepthook = _tell  # what a script imports may be missing before it can call `run`
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # a reader just dies, without a traceback; writers use `stop`
 
 
 def run_pid():
@@ -111,13 +115,13 @@ def say(text):
     progress.write(f"{PROG}: {text}")
 
 
-def parser(doc, ids=False):
-    """An ArgumentParser whose --help is `doc`, with --work, --quiet and, if asked for, ids as arguments."""
+def parser(doc, ids=None):
+    """An ArgumentParser whose --help is `doc`, with --work, --quiet, and ids, where `ids` says what none means."""
     p = argparse.ArgumentParser(prog=PROG, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--work", metavar="DIR", default=config.work(), help="work directory (now: %(default)s)")
     p.add_argument("-q", "--quiet", action="store_true", help="say nothing unless something happened or is wrong")
     if ids:
-        p.add_argument("ids", nargs="*", metavar="gid", help="game ids; none: read them from stdin, one a line")
+        p.add_argument("ids", nargs="*", metavar="gid", help=f"game ids; none: {ids}")
     return p
 
 
@@ -223,6 +227,11 @@ def _stdin_lines():
 def until_stopped(things):
     """Yield from `things` until a signal that `stop` caught has come."""
     yield from itertools.takewhile(lambda _: not stop.signum, things)
+
+
+def stdin_is_pipe():
+    """True if stdin is a pipe."""
+    return stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode)
 
 
 def stdin_is_file():

@@ -56,6 +56,7 @@ class Fetcher:
             if self.max_new is not None and self.tally["downloaded"] + self.tally["duplicate"] >= self.max_new:
                 self.tally["left for later"] += 1
                 continue
+            self.tally["asked for"] += 1
             try:
                 data = self.session.persist(game, lambda game=game: self._ask(game))
             except Fault as e:

@@ -10,6 +10,8 @@ from lib.errors import Busy
 from lib.files import is_alive
 from lib.manifest import now
 
+_STAMP = 20  # digits of the time stamp that a lock file begins with
+
 
 @contextlib.contextmanager
 def held(path, what, pid=None):
@@ -22,15 +24,28 @@ def held(path, what, pid=None):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(fd, 500, 0).decode(errors="replace").strip()
+            holder = os.pread(fd, 500, _STAMP + 1).decode(errors="replace").strip()
             raise Busy(f"busy: {what} ({holder or 'holder unknown'}); try later") from None
-        touched = os.fstat(fd)
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"pid {pid or os.getpid()}, since {now()}, in {os.getcwd()}\n".encode(), 0)
-        os.utime(fd, ns=(touched.st_atime_ns, touched.st_mtime_ns))  # the time stamp has its own meaning
+        stamp(fd, last_stamp(fd))
+        text = f"\npid {pid or os.getpid()}, since {now()}, in {os.getcwd()}\n".encode()
+        os.ftruncate(fd, _STAMP + os.pwrite(fd, text, _STAMP))
         yield fd
     finally:
         os.close(fd)
+
+
+def stamp(fd, nanoseconds):
+    """Put a time into a lock file that is held; it stays there when the lock is let go of.
+
+    In the file, not on it: only its owner may set a file's times, and every user of this machine is the same guest.
+    """
+    os.pwrite(fd, f"{nanoseconds:0{_STAMP}d}".encode(), 0)
+
+
+def last_stamp(fd):
+    """The time that was last put into a lock file, in nanoseconds; 0 if there is none."""
+    text = os.pread(fd, _STAMP, 0)
+    return int(text) if len(text) == _STAMP and text.isdigit() else 0
 
 
 def _open(path):
@@ -39,15 +54,14 @@ def _open(path):
         return os.open(path, flags)  # without O_CREAT: a sticky /tmp forbids that for another user's file
     except FileNotFoundError:
         fd = os.open(path, flags | os.O_CREAT, 0o666)
-    os.fchmod(fd, 0o666)  # every user of this machine is the same guest to the server
-    os.utime(fd, (0, 0))
+    os.fchmod(fd, 0o666)
     return fd
 
 
 def holder_is_alive(path):
     """False if the process that took the lock `path` is gone, though one that inherited it may still be at work."""
     with open(path, encoding="utf-8", errors="replace") as f:
-        found = re.match(r"pid ([0-9]+),", f.read(500))
+        found = re.match(r"pid ([0-9]+),", f.read(500)[_STAMP + 1:])
     return not found or is_alive(int(found[1]))
 
 

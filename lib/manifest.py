@@ -11,6 +11,7 @@ import json
 import os
 
 from lib import files, gid, snapshot, workdir
+from lib.errors import Problem
 
 _BLOCK = 1 << 24  # bytes read at a time
 _TOGETHER = 500  # lines parsed at a time
@@ -67,7 +68,9 @@ class Manifest:
     """
 
     def __init__(self, work, keep_lines=False):
-        """Read the manifest of `work`. Raises OSError."""
+        """Read the manifest of `work`. Raises OSError, Problem if there is no such work directory."""
+        if not os.path.isdir(work):
+            raise Problem(f"{work}: no such work directory")
         self.path = workdir.path(work, workdir.MANIFEST)
         self.lines = {} if keep_lines else None
         self._forget()

@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import email.utils
-import os
 import time
 import urllib.parse
 
@@ -69,7 +68,7 @@ class Session:
 
     def _take_turn(self):
         """Wait until `delay` seconds have passed since the last request of any process of this machine."""
-        since = time.time() - os.fstat(self._lock).st_mtime
+        since = time.time() - locks.last_stamp(self._lock) / 1e9
         if since >= 0:  # else the clock was set back
             self.pause(self.delay + _MARGIN - since if self.delay else 0)
         else:
@@ -77,7 +76,7 @@ class Session:
         self._stamp()
 
     def _stamp(self):
-        os.utime(self._lock, ns=(time.time_ns(), time.time_ns()))
+        locks.stamp(self._lock, time.time_ns())
 
     def persist(self, name, call):
         """What `call()` returns, called again after a fault that may pass, with growing pauses.

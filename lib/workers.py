@@ -79,7 +79,7 @@ class Workers:
     def _give(self, task):
         process = self._idle.pop() if self._idle else subprocess.Popen(
             [sys.executable, "-m", "lib.workers", self._work], cwd=config.ROOT, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE)
+            stdout=subprocess.PIPE, start_new_session=True)  # Ctrl-C is not for it, not even while it starts
         try:
             process.stdin.write(f"{task[0]} {task[1]}\n".encode())
             process.stdin.flush()

@@ -51,7 +51,7 @@ def check(work, manifest, ids=None, jobs=1, seen=None, trust=False, oldest=None)
         kind = _judge_found(latest.get(game) or {}, sha256)
         if kind in ("corrupt", "missing"):  # or it was put there after we read the manifest
             manifest.refresh()
-            kind = _judge_found(manifest.latest.get(game) or {}, next(hashes.hash_files(work, [(game, None)], 1))[1])
+            kind = _judge_again(work, game, manifest.latest.get(game) or {})
         if kind == "ok" and seen and stamp:
             seen.put(game, sha256, stamp)
         yield kind, game
@@ -71,12 +71,22 @@ def _judge_found(record, sha256):
     return judge(record, sha256)
 
 
+def _judge_again(work, game, record):
+    """The kind of a game's file, looked at closely: a log that the next run adopts in place of another is unknown."""
+    try:
+        data, sha256 = read(work, game)
+    except FileNotFoundError:
+        return _judge_found(record, None)
+    kind = judge(record, sha256)
+    return "unknown" if kind == "corrupt" and _is_news(record, data, sha256) else kind
+
+
 def throw_out(work, manifest, game):
     """Delete a game's damaged file and append `corrupt`, unless it is sound by now. Returns True if it was deleted."""
     path = workdir.xml(work, game)
     with manifest.locked() as append:
         try:
-            if judge(manifest.latest.get(game, {}), files.sha256(path)) != "corrupt":
+            if _judge_again(work, game, manifest.latest.get(game, {})) != "corrupt":
                 return False
             os.unlink(path)
         except FileNotFoundError:
@@ -136,18 +146,20 @@ def _is_news(record, data, sha256):
     if status == "corrupt" and sha256 != known:
         return sha256 != record.get("found") and is_whole(data)  # the damaged file itself is left for repair
     if status == "failed" and record.get("stage") == "encode":
-        return sha256 != known and is_whole(data)
+        return sha256 != known and is_whole(data, ended=True)  # not half a game again
     return status in ("corrupt", "failed", "duplicate") and sha256 == known
 
 
-def is_whole(data):
-    """True if the bytes begin and end like a paipu; gzip is looked into, a BOM and white space are skipped."""
+def is_whole(data, ended=False):
+    """True if the bytes begin and end like a paipu; gzip is looked into, a BOM and white space are skipped. ended: and
+    if the game was played to its end."""
     if data[:2] == b"\x1f\x8b":
         try:
             data = zlib.decompressobj(wbits=31).decompress(data, _LIMIT)
         except zlib.error:
             return False
-    return data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<mjloggm") and data.rstrip().endswith(b"</mjloggm>")
+    whole = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<mjloggm") and data.rstrip().endswith(b"</mjloggm>")
+    return whole and (not ended or b"owari" in data)
 
 
 def find_twin(work, manifest, game, sha256):
