@@ -75,7 +75,7 @@ class Seen:
     def is_sound(self, game, sha256, stamp):
         """True if the file looked like this when it was last hashed, and had this hash."""
         entry = self.entries.get(game, "")
-        return entry[:17] == sha256[:16] + "\t" and entry.partition("\t")[2].partition("\t")[2] == stamp
+        return entry.startswith(sha256[:16] + "\t") and entry.endswith("\t" + stamp)
 
     def checked(self, game):
         """When the file was last hashed and found sound, in seconds since 1970; 0 if that is not known."""

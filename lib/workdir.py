@@ -39,10 +39,10 @@ def make(work):
     files.sweep(work)
 
 
-def xml_files(work):
+def xml_files(work, but=()):
     """Yield (gid or None, directory entry) for each file in xml/; None where the name is no game id.
 
-    What is being written aside (names that begin with a dot) is not there yet.
+    What is being written aside (names that begin with a dot) is not there yet. but: names that are passed over.
     """
     try:
         entries = os.scandir(os.path.join(work, "xml"))
@@ -51,6 +51,6 @@ def xml_files(work):
     with entries:
         for entry in entries:
             name = entry.name
-            if name[:1] != ".":
+            if name[:1] != "." and name not in but:
                 yield (name[:-4] if name[-4:] == ".txt" and gid.is_gid(name[:-4])
                        and entry.is_file(follow_symlinks=False) else None), entry
