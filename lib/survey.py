@@ -13,7 +13,7 @@ PARTS = ("xml", "cache")  # folders whose disk use is told one by one
 def survey(work, events):
     """All that is to be told, as what JSON can hold; `events` is the History of `work`, up to date.
 
-    Raises OSError; a work directory that is not there is an empty one.
+    Raises OSError.
     """
     records = events.latest.values()
     found = {
@@ -21,7 +21,7 @@ def survey(work, events):
         "failures": dict(collections.Counter(
             reasons.kind(r.get("error")) for r in records if r.get("status") == "failed").most_common()),
         **_shards(work, events), "disk": disk(work),
-        "free": shutil.disk_usage(_existing(work)).free, "bad_lines": len(events.bad),
+        "free": shutil.disk_usage(work).free, "bad_lines": len(events.bad),
     }
     end, rates = events.last_run()
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -70,14 +70,6 @@ def _sizes(folder, skip=()):
         pass  # a run is at work there
 
 
-def _existing(path):
-    """The first folder on the way up from a path that is there."""
-    path = os.path.abspath(path)
-    while not os.path.isdir(path):
-        path = os.path.dirname(path)
-    return path
-
-
 def _left(work, latest):
     """How many games are still to be downloaded, those of the id lists too, and to be encoded."""
     left = collections.Counter()
@@ -86,11 +78,10 @@ def _left(work, latest):
             left["downloads"] += 1
         elif claims.is_due(record, encoder.ENCODER):
             left["encodes"] += 1
-    if os.path.isdir(work):
-        for name in os.listdir(work):
-            if name.startswith("game_ids_") and name.endswith(".txt"):
-                with open(workdir.path(work, name), encoding="ascii", errors="replace") as f:
-                    left["downloads"] += sum(line.strip() not in latest for line in f)
+    for name in os.listdir(work):
+        if name.startswith("game_ids_") and name.endswith(".txt"):
+            with open(workdir.path(work, name), encoding="ascii", errors="replace") as f:
+                left["downloads"] += sum(line.strip() not in latest for line in f)
     return left
 
 

@@ -261,13 +261,13 @@ def lose_a_line(house):
 
 # in this order, each after what makes ready for it
 STAGED = {
-    "cache-cat": None, "bench-cache": None, "adopt-xml": put_logs_at_home, "manifest-status": note_a_failure,
+    "cache-cat": None, "adopt-xml": put_logs_at_home, "manifest-status": note_a_failure,
     "encode-batch": None, "manifest-latest": None, "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
     "verify-xml": damage_a_file, "compact-shards": None, "fetch-index": put_a_zip, "extract-ids": None,
     "recover-manifest": lose_a_line, "report": None,
 }
 # the others have tests of their own that look at what they print
-ELSEWHERE = {"bench", "fetch-paipu", "serve-demo", "with-lock"}
+ELSEWHERE = {"bench", "bench-cache", "fetch-paipu", "serve-demo", "with-lock"}
 
 
 @needs_jq

@@ -166,10 +166,12 @@ def test_full_begins_with_the_lines_of_the_plain_counts(work):
     assert "\n        1  engine refuses …\n" in full(work)
 
 
-def test_a_work_directory_that_is_not_there_is_all_zeros_and_stays_away(tmp_path):
-    shown = full(tmp_path / "none")
+def test_an_empty_work_directory_is_all_zeros_and_one_that_is_not_there_is_told(tmp_path):
+    shown = full(tmp_path)
     assert re.findall(r"^(?:games|rows|shards|left to \w+) : (.*)$", shown, re.M) == ["0"] * 5
-    assert json.loads(full(tmp_path / "none", "--json"))["last_event"] is None and os.listdir(tmp_path) == []
+    assert json.loads(full(tmp_path, "--json"))["last_event"] is None and os.listdir(tmp_path) == []
+    done = script("manifest-status", "--work", tmp_path / "none", "--full")
+    assert (done.returncode, done.stdout) == (1, "") and done.stderr.endswith("no such work directory\n")
 
 
 def test_watch_tells_it_again_with_what_is_new_until_ctrl_c(work):
