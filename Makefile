@@ -27,7 +27,8 @@ export RUN_PID ?= $(shell echo $$PPID)
 RUN_PID := $(RUN_PID)
 
 .NOTPARALLEL:
-.PHONY: run steps check-first adopt encode check status rebuild-index compact recover demo bench setup test torture help
+.PHONY: run steps check-first adopt encode check status watch report rebuild-index compact recover demo bench setup test
+.PHONY: torture help
 .DEFAULT_GOAL := help
 
 run: $(VENV)  ## check, adopt, download, encode, index, status: everything that is left to do
@@ -35,8 +36,8 @@ run: $(VENV)  ## check, adopt, download, encode, index, status: everything that 
 
 steps: check-first adopt encode
 check-first:
-	@bin/verify-xml $(QUIET) --trust </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true
-	@bin/verify-shards $(QUIET) 2>&1 || true
+	@{ bin/verify-xml $(QUIET) --trust </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true; } & \
+	  found="$$(bin/verify-shards $(QUIET) 2>&1 || true)"; wait; [ -z "$$found" ] || echo "$$found"
 adopt:
 	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
 encode:
@@ -44,8 +45,8 @@ encode:
 	$(if $(LIST),$(MAKE) --no-print-directory $(LIST) || status=$$?; [ -e $(LIST) ] || ids=/dev/null;) \
 	bin/fetch-paipu $(QUIET) --queued <"$$ids" | \
 	  bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
-	bin/rebuild-index $(QUIET) || status=$$?; \
-	$(if $(QUIET),:,bin/manifest-status); \
+	bin/rebuild-index $(QUIET) & table="$$($(if $(QUIET),:,bin/manifest-status))" || status=$$?; \
+	wait $$! || status=$$?; [ -z "$$table" ] || echo "$$table"; \
 	exit $$status
 
 ifneq ($(YEAR),)
@@ -63,8 +64,14 @@ check: $(VENV)  ## hold files and shards against the manifest; REPAIR=1 deletes 
 	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; \
 	  bin/rebuild-index $(if $(REPAIR),$(QUIET),--check) 2>&1 || status=$$?; exit $$status
 
-status: $(VENV)  ## count games by their state
-	@bin/manifest-status
+status: $(VENV)  ## games by their state, shards, disk use, what is left to do, why games failed
+	@bin/manifest-status --full
+
+watch: $(VENV)  ## the status again and again, until Ctrl-C
+	@bin/manifest-status --watch 5
+
+report: .venv/.report-ready  ## write <work>/report.html: how it stands and how it went, with plots; one file, no network
+	@bin/report
 
 rebuild-index: $(VENV)  ## write cache/index.json anew
 	@bin/rebuild-index
@@ -98,6 +105,10 @@ $(VENV): requirements.txt
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
 	@touch $@
 
+.venv/.report-ready: requirements-report.txt $(VENV)
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-report.txt
+	@touch $@
+
 test: .venv/.test-ready setup  ## run the tests; TORCH=1: those with PyTorch too
 	@$(if $(TORCH),.venv/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0)
 	@.venv/bin/python -m ruff check --quiet .
@@ -108,6 +119,8 @@ torture: .venv/.test-ready  ## kill every writer at every call and at random mom
 
 help:  ## list targets, and variables with their current values
 	@echo 'make TARGET [KEY=value …]'; echo; echo targets:
-	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
-	@echo; echo 'variables (config.mk), as they are now:'
-	@$(foreach k,$(KNOBS),printf '  %-16s %-14s %s\n' '$k' '$($k)' "$$(sed -n 's/^$k *?=.*# //p' config.mk)";)
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
+	@echo; echo 'variables: their values as they are now, and what they are (config.mk has the defaults):'
+	@for k in $(KNOBS); do v=$${!k:--}; \
+	  printf '  %-15s %-14s ' "$$k" "$$v"; [ $${#v} -le 14 ] || printf '\n  %30s ' ''; \
+	  sed -n "s/^$$k *?=.*# //p" config.mk; done

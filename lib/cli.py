@@ -4,24 +4,20 @@ Only scripts import this module: importing it re-executes a script of bin/ under
 that scripts work from cron and from any directory with no environment activated.
 """
 
-import signal
+from lib.stop import run_pid, stop  # noqa: F401  first: from then on Ctrl-C ends a script without a traceback
 
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # at once: a reader just dies, without a traceback; writers use `stop`
-
-import argparse
+# isort: split
 import contextlib
 import itertools
 import os
 import re
 import select
+import signal
 import stat
 import sys
-import threading
-import time
 
-from lib import config, gid, progress
+from lib import config, gid, manpage, progress
 from lib.errors import Interrupted, Problem, Usage
-from lib.files import is_alive
 
 STDIN = "those on stdin, one a line"
 STDIN_OR_ALL = "those that come through a pipe or from a file, else all"
@@ -57,67 +53,14 @@ _fill_standard_files()
 sys.excepthook = _tell  # what a script imports may be missing before it can call `run`
 
 
-def run_pid():
-    """The process number of the make that the user started, None if this is no make's script."""
-    pid = os.environ.get("RUN_PID", "")
-    return int(pid) if pid.isdecimal() else None
-
-
-def _follow(pid):
-    """Take the end of the make that started us for a SIGTERM: a killed run leaves nobody at work behind."""
-    while is_alive(pid):
-        time.sleep(0.2)
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
-
-
-if run_pid():
-    threading.Thread(target=_follow, args=[run_pid()], daemon=True).start()
-
-
-class Stop:
-    """The wish of a user or of the system that this script end: the first SIGINT or SIGTERM. A second one kills.
-
-    signum: the signal that came, 0 while none has
-    """
-
-    def __init__(self):
-        self.signum, self._waiting = 0, False
-
-    def catch(self):
-        """From now on a signal sets `signum`, ends a `waiting` block, and does nothing else."""
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(signum, self._handle)
-
-    def _handle(self, signum, frame):
-        self.signum = signum
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_DFL)
-        if self._waiting:
-            raise Interrupted
-
-    @contextlib.contextmanager
-    def waiting(self):
-        """A block in which nothing is half done: a signal, also an earlier one, raises Interrupted there."""
-        self._waiting = True
-        try:
-            if self.signum:
-                raise Interrupted
-            yield
-        finally:
-            self._waiting = False
-
-
-stop = Stop()
-
-
 def say(text):
     """One line on stderr, after the program's name."""
     progress.write(f"{PROG}: {text}")
 
 
 def parser(doc, ids=None):
-    """An ArgumentParser whose --help is `doc`, with --work, --quiet, and ids, where `ids` says what none means."""
-    p = argparse.ArgumentParser(prog=PROG, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """A parser whose --help is made of `doc`, with --work, --quiet, and ids, where `ids` says what none means."""
+    p = manpage.Parser(prog=PROG, description=doc)
     p.add_argument("--work", metavar="DIR", default=config.work(), help="work directory (now: %(default)s)")
     p.add_argument("-q", "--quiet", action="store_true", help="say nothing unless something happened or is wrong")
     if ids:

@@ -152,7 +152,7 @@ class Session:
             kind = "passing" if _cause(e, ConnectionResetError, "RemoteDisconnected") else "unreachable"
             raise Fault(kind, _why(e)) from None
         except requests.exceptions.RequestException as e:
-            raise Fault("passing", f"{type(e).__name__}: {e}"[:200]) from None
+            raise Fault("passing", f"no usable answer: {type(e).__name__}: {e}"[:200]) from None
         except ValueError:  # requests looks at a redirect too
             raise Problem(f"{self.host} redirects to what is no address") from None
 

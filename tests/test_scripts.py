@@ -62,7 +62,7 @@ def test_help_says_what_the_script_is_for_with_an_example(name, tmp_path):
                            capture_output=True, text=True, env=environment(), stdin=subprocess.DEVNULL)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert re.search(r"^    \$ .*\b" + name + r"\b|^    \$ make ", shown.stdout, re.M)
-    assert "Exit status" in shown.stdout and os.listdir(tmp_path) == []
+    assert "\nEXIT STATUS\n" in shown.stdout and os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -258,4 +258,4 @@ def test_a_taken_port_exits_1_and_says_so(plain):
 
 
 def test_help_is_the_docstring():
-    assert "Stand in for Tenhou on this machine" in run("--help").stdout
+    assert "serve-demo - stand in for Tenhou on this machine" in run("--help").stdout

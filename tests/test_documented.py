@@ -1,0 +1,285 @@
+"""What README.md, the scripts' help and the Makefile say of each other and of the code, held against these."""
+
+import ast
+import itertools
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from flows import ROOT, environment, make
+
+from lib import config, errors, manpage, reasons, selfplay
+from lib.demo_year import DemoYear
+from lib.encoder import encode_game
+from lib.game import UNSUPPORTED
+from lib.mjlog import Unencodable
+
+README = (ROOT / "README.md").read_text()
+SCRIPTS = sorted(path.name for path in (ROOT / "bin").iterdir())
+DOCSTRINGS = {name: ast.get_docstring(ast.parse(text), clean=False) for name in SCRIPTS
+              if (text := (ROOT / "bin" / name).read_text()).startswith("#!/usr/bin/env python3")}
+EXAMPLES = {name: manpage.sections(doc)[1] for name, doc in DOCSTRINGS.items()}
+
+
+def table(head):
+    """The rows of the table of README.md that begins with these heads, as lists of cells."""
+    body = README[README.index(f"| {head} |"):].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in body]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_script_is_in_the_readme(name):
+    assert name in re.findall(r"`([a-z-]+)`", " ".join(row[0] for row in table("script | in → out")))
+
+
+@pytest.mark.parametrize("name", DOCSTRINGS)
+def test_the_help_of_a_script_has_a_line_a_transcript_and_statuses_that_the_readme_explains(name):
+    first, example, _, statuses = manpage.sections(DOCSTRINGS[name])
+    assert len(first) > 20 and re.match(r"    \$ ", example) and "\n\n" not in example
+    known = {row[0] for row in table("exit status | meaning")}
+    assert {"0", "1", "2"} <= set(re.findall(r"\b\d+\b", statuses)) | ({"0"} if name == "with-lock" else set())
+    assert set(re.findall(r"\b\d+\b", statuses)) <= known
+
+
+def test_the_exit_statuses_of_the_readme_are_those_of_the_code():
+    def kinds(of):
+        return [of, *itertools.chain(*map(kinds, of.__subclasses__()))]
+
+    ours = {0, *(kind.status for kind in kinds(errors.Problem) if kind.__module__ == "lib.errors")}
+    ours |= {128 + signum for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)}
+    assert [int(row[0]) for row in table("exit status | meaning")] == sorted(ours)
+
+
+def test_help_of_make_has_every_target_and_every_knob_with_its_value_and_the_readme_every_target():
+    shown = make("help", "WORK=some/where", "USER_AGENT=it's us; $(HOME)", "MAX_NEW=7").stdout
+    phony = set(" ".join(re.findall(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.M)).split())
+    targets = set(re.findall(r"^  ([a-z-]+) +\S", shown, re.M))
+    assert targets == phony - {"steps", "check-first", "adopt", "encode"}
+    assert targets <= set(re.findall(r"make ([a-z-]+)", README))
+    values = config.defaults() | {"WORK": "some/where", "USER_AGENT": f"it's us; {os.environ['HOME']}", "MAX_NEW": "7"}
+    for name, value in values.items():
+        found = re.search(rf"^  {name} +{re.escape(value or '-')} *\n? +(\S.*)", shown, re.M)
+        assert found and f"# {found[1]}" in (ROOT / "config.mk").read_text(), name
+
+
+@pytest.mark.parametrize("name", config.defaults())
+def test_every_knob_is_used(name):
+    users = [ROOT / "Makefile", *(ROOT / "bin").iterdir(), *(ROOT / "lib").glob("*.py")]
+    assert any(re.search(rf'"{name}"|\$\({name}[):]', path.read_text()) for path in users)
+
+
+# The reasons of failed events
+
+def texts(node, tree):
+    """All texts that an expression can come to, … for what is known only when it runs; None if nothing is known."""
+    if isinstance(node, ast.Constant):
+        return [str(node.value)]
+    if isinstance(node, ast.IfExp):
+        return texts(node.body, tree) + texts(node.orelse, tree)
+    if isinstance(node, ast.FormattedValue):
+        return texts(node.value, tree) if isinstance(node.value, ast.IfExp) else ["…"]
+    if isinstance(node, ast.JoinedStr):
+        return ["".join(parts) for parts in itertools.product(*(texts(part, tree) for part in node.values))]
+    if isinstance(node, ast.Subscript):
+        return texts(node.value, tree)
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_why":
+        function = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "_why")
+        return [text for n in ast.walk(function) if isinstance(n, ast.Return) for text in texts(n.value, tree)]
+    return None
+
+
+def written():
+    """Every text that our code can put in `error` of a failed event: what Unencodable and Fault are raised with, and
+    what is answered as "failed". Those of scraw are about lists of games, not about games."""
+    found = []
+    for path in sorted((ROOT / "lib").glob("*.py")):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            given = None
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Unencodable":
+                given = node.args[0]
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Fault" and path.name != "scraw.py":
+                given = node.args[1]
+            elif path.name == "workers.py" and ast.unparse(node).startswith("('failed', "):
+                given = node.elts[1]
+            if given is not None and ast.unparse(given) != "str(e)":
+                new = texts(given, tree)
+                assert new, f"{path.name}:{node.lineno}: cannot tell what this reason may be"
+                found += new
+    found += [f"unsupported: {what}" for what in UNSUPPORTED.values()]
+    return [text for text in found if text not in ("hand …: …", "unsupported: …")]
+
+
+def test_every_reason_that_the_code_can_give_is_in_the_table_and_no_other():
+    given = written()
+    assert len(given) > 50
+    fillers = ("7", "403", "404", "riichi with 5m by seat 1")
+    kinds = {text: {reasons.kind(text.replace("…", filler)) for filler in fillers} for text in given}
+    assert {text for text, found in kinds.items() if not found <= set(reasons.REASONS)} == set()
+    assert set().union(*kinds.values()) == set(reasons.REASONS)
+
+
+def test_no_other_place_writes_failed_events():
+    places = [path.name for path in [*(ROOT / "lib").glob("*.py"), *(ROOT / "bin").iterdir()]
+              for node in ast.walk(ast.parse(path.read_text()) if path.name != "demo" else ast.Module([], []))
+              if isinstance(node, ast.Dict) and "'status': 'failed'" in ast.unparse(node)]
+    assert sorted(places) == ["batch.py", "downloads.py"]
+
+
+def test_the_readme_has_the_table_of_reasons():
+    rows = table("reason | stage | meaning, and what becomes of the game")
+    assert rows == [[f"`{reason}`", stage, meaning] for reason, (stage, meaning) in reasons.REASONS.items()]
+
+
+def test_damaged_logs_fail_for_reasons_of_the_table():
+    chance, found = random.Random(3), set()
+    tags = re.findall(rb"<[^>]*>", selfplay.play(5, hanchan=False))
+    for _ in range(60):
+        damaged, i = list(tags), chance.randrange(1, len(tags) - 1)
+        damaged[i:i + 1] = chance.choice([[], [tags[i], tags[i]], [tags[i - 1]], [tags[i][:-3]], [b"<ODD/>"]])
+        try:
+            encode_game(b"".join(damaged))
+        except Unencodable as e:
+            found.add(reasons.kind(e))
+    assert len(found) > 3 and found <= {reason for reason, (stage, _) in reasons.REASONS.items() if stage == "encode"}
+
+
+def test_a_reason_that_is_not_ours_is_its_own_kind_without_numbers():
+    assert reasons.kind("hand 12: HTTP 503") == "HTTP …"
+    assert reasons.kind("quota of 17 exceeded") == "quota of … exceeded"
+    assert reasons.kind(None) == "None" and len(reasons.kind("x" * 999)) == 100
+
+
+# Transcripts
+
+UNSAFE = {"make demo": "takes long and has a stand-in of its own"}
+GAME = "2024010100gm-00a9-0000-3b1a11df"  # the id of an example
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    """A copy of the tree, with an .venv that counts as made, and self-played games in data/tenhou."""
+    here = tmp_path_factory.mktemp("house")
+    for name in ("bin", "lib"):
+        shutil.copytree(ROOT / name, here / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Makefile", "config.mk", "requirements.txt", "requirements-report.txt"):
+        shutil.copy(ROOT / name, here)
+    (here / ".venv").mkdir()
+    for name in (".ready", ".report-ready"):
+        (here / ".venv" / name).touch()
+    (here / "data" / "tenhou" / "xml").mkdir(parents=True)
+    (here / "data" / "demo").symlink_to("tenhou")
+    for seed, game in enumerate((GAME, "2024010101gm-00a9-0000-00000001", "2024010102gm-00e1-0000-00000002")):
+        (here / "data" / "tenhou" / "xml" / f"{game}.txt").write_bytes(selfplay.play(seed, hanchan=False))
+    return here
+
+
+def shell(house, command, **settings):
+    """What a command prints in the copy of the tree, on stdout and stderr."""
+    done = subprocess.run(["bash", "-c", command], cwd=house, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, stdin=subprocess.DEVNULL, env=environment(JOBS="1", **settings))
+    return done.stdout.replace(f"{house}/", "")
+
+
+def shape(line):
+    """A line with ids, tiles, sizes and numbers made the same."""
+    line = re.sub(r"[0-9]{10}gm-[0-9a-f]{4}-[0-9]{4}-[0-9a-f]{8}", "GID", line)
+    line = re.sub(r"\b([0-9]+[mpsz])+\b", "TILES", line)
+    line = re.sub(r"\b(east|south|west|north)\b", "WIND", line)
+    line = re.sub(r"(shard_[0-9]+ ?)+", "SHARDS", line)
+    line = re.sub(r"[0-9][0-9.,]* (B|kB|MB|GB)\b", "SIZE", line)
+    return re.sub(r"[0-9]+(\.[0-9]+)?", "N", line.rstrip())
+
+
+def transcripts(text):
+    """(command, lines that it prints) of the transcripts in a text."""
+    for block in re.findall(r"(?:^    .*\n?)+", text, re.M):
+        for part in re.split(r"^    \$ ", block, flags=re.M)[1:]:
+            command, *lines = [line.removeprefix("    ") for line in part.splitlines()]
+            yield command, lines
+
+
+needs_jq = pytest.mark.skipif(not shutil.which("jq"), reason="needs jq")
+
+
+@needs_jq
+def test_transcripts_of_the_readme_are_what_the_commands_print(house):
+    seen = 0
+    for command, lines in transcripts(README):
+        if command in UNSAFE or (command.startswith("make report") and not has_matplotlib()):
+            continue
+        shown = shell(house, command)
+        assert "rror" not in shown, command
+        if lines:
+            seen += 1
+            assert [shape(line) for line in shown.splitlines()] == [shape(line) for line in lines], command
+    assert seen >= 3
+
+
+def has_matplotlib():
+    return subprocess.run([sys.executable, "-c", "import matplotlib"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def put_logs_at_home(house):
+    (house / "logs").mkdir()
+    (house / "logs" / "2024010103gm-00a9-0000-00000003.txt").write_bytes(selfplay.play(3, hanchan=False))
+    (house / "logs" / "2024010104gm-00b9-0000-00000004.txt").write_bytes(
+        re.sub(rb'(<GO type=")\d+', rb"\g<1>185", selfplay.play(4, hanchan=False)))
+
+
+def note_a_failure(house):
+    with open(house / "data" / "tenhou" / "manifest.jsonl", "a") as f:
+        f.write(f'{{"gid": "{GAME[:-1]}0", "status": "failed", "stage": "download", "error": "HTTP 404"}}\n')
+
+
+def copy_a_shard(house):
+    shutil.copytree(house / "data/tenhou/cache/shard_00000", house / "data/tenhou/cache/shard_00007")
+
+
+def damage_a_file(house):
+    with open(house / "data" / "tenhou" / "xml" / f"{GAME}.txt", "ab") as f:
+        f.write(b"x")
+
+
+def put_a_zip(house):
+    (house / "data/tenhou/raw/scraw2024.zip").write_bytes(DemoYear(8, 2024, 1).zip)
+
+
+def rebuild_nothing(house):
+    (house / "data/tenhou/cache/index.json").unlink()
+
+
+def lose_a_line(house):
+    with open(house / "data" / "tenhou" / "manifest.jsonl", "a") as f:
+        f.write("torn\n")
+
+
+# in this order, each after what makes ready for it
+STAGED = {
+    "cache-cat": None, "adopt-xml": put_logs_at_home, "manifest-status": note_a_failure,
+    "encode-batch": None, "manifest-latest": None, "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
+    "verify-xml": damage_a_file, "compact-shards": None, "fetch-index": put_a_zip, "extract-ids": None,
+    "recover-manifest": lose_a_line, "report": None,
+}
+# the others have tests of their own that look at what they print
+ELSEWHERE = {"bench", "bench-cache", "fetch-paipu", "serve-demo", "with-lock"}
+
+
+@needs_jq
+def test_the_example_in_the_help_of_a_script_has_lines_that_it_prints(house):
+    assert set(STAGED) | ELSEWHERE == set(DOCSTRINGS)
+    shell(house, "make run")
+    for name, prepare in STAGED.items():
+        if name == "report" and not has_matplotlib():
+            continue
+        if prepare:
+            prepare(house)
+        for command, lines in transcripts(EXAMPLES[name]):
+            shown = shell(house, command, HOME=str(house))
+            unknown = {shape(line) for line in lines if line != "..."} - {shape(line) for line in shown.splitlines()}
+            assert not unknown, f"{name}: {unknown}\n{shown}"
