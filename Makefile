@@ -114,7 +114,7 @@ test: .venv/.test-ready setup  ## run the tests; TORCH=1: those with PyTorch too
 	@.venv/bin/python -m ruff check --quiet .
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
 
-torture: .venv/.test-ready  ## kill every writer at every call and at random moments, for ten minutes, and count what is lost
+torture: .venv/.test-ready  ## kill and fail every writer hundreds of times, some ten minutes, and count what is lost
 	@.venv/bin/python tests/torture.py
 
 help:  ## list targets, and variables with their current values

@@ -3,9 +3,10 @@
 
     $ make torture
 
-Three rounds: each call of each writer that changes a file is the last one before a kill, once; at each of them the
-disk is full, once; and whole runs are killed at random moments, several times in a row, until the time is over. Ends
-with one line of totals. Exit status: 0 nothing lost and nothing wrong, 1 something was.
+Four rounds: each call of each writer that changes a file is the last one before a kill, once; at each of them the disk
+is full, or the work directory gone, once; whole runs are killed at random moments, several times in a row, until the
+time is over; and the fault tests are run with as much chance as they can take. Ends with one line of totals.
+Exit status: 0 nothing lost and nothing wrong, 1 something was.
 """
 
 import argparse
@@ -29,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import faulty
 from flows import ROOT, environment
 
+FAULT_TESTS = "full_disk", "damage", "together", "interleavings", "midway", "hostile"
 _torture = None  # in a process of the pool: what all trials share
 
 
@@ -68,6 +70,8 @@ class Torture:
             killed = done.returncode == -signal.SIGKILL
             if not killed:
                 faulty.assert_one_line(done)
+            if what == "vanish":  # and with it all that there was
+                return self.finish(work, failures=1)
             faulty.assert_nothing_half_done(work, self.logs, writer != "recover-manifest" and what != "half")
             faulty.assert_durable(work, writer, done.stdout)
             faulty.ok(*faulty.call(writer, work))
@@ -123,6 +127,7 @@ def strikes(torture):
             yield writer, "before", call, seen[call]
             if call not in ("unlink", "remove", "rmdir"):
                 yield writer, "ENOSPC", call, seen[call]
+                yield writer, "vanish", call, seen[call]
             if call == "write":
                 yield writer, "half", call, seen[call]
                 yield writer, "after", call, seen[call]
@@ -147,7 +152,7 @@ def run(trial):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--seconds", type=float, default=540, help="when no new random trial begins (%(default)s)")
+    p.add_argument("--seconds", type=float, default=400, help="when no new random trial begins (%(default)s)")
     p.add_argument("--kills", type=int, default=600, help="go on until there were as many (%(default)s)")
     p.add_argument("--seed", type=int, default=int(time.time()), help="of the random moments (default: the time)")
     p.add_argument("--jobs", type=int, default=os.cpu_count(), help="trials at a time (%(default)s)")
@@ -168,9 +173,14 @@ def main():
                     print(f"torture: FAILED {trial}: {dict(found)}", flush=True)
     if not bad:
         shutil.rmtree(directory)
+    seconds = time.monotonic() - start
+    tests = [ROOT / "tests" / f"test_{name}.py" for name in FAULT_TESTS]
+    failed = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests], cwd=ROOT,
+                            env=os.environ | {"TORTURE": "5"}).returncode
     print(f"torture: seed {args.seed}: {totals['kills']} kills, {totals['failures']} failed calls, {totals['lost']}"
-          f" games lost, {totals['wrong']} rows wrong, {len(bad)} trials broken, {time.monotonic() - start:.0f} s")
-    return 1 if bad else 0
+          f" games lost, {totals['wrong']} rows wrong, {len(bad)} trials broken, {seconds:.0f} s; "
+          f"fault tests {'FAILED' if failed else 'passed'}, {time.monotonic() - start - seconds:.0f} s")
+    return 1 if bad or failed else 0
 
 
 if __name__ == "__main__":
