@@ -36,8 +36,8 @@ run: $(VENV)  ## check, adopt, download, encode, index, status: everything that 
 
 steps: check-first adopt encode
 check-first:
-	@bin/verify-xml $(QUIET) --trust </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true
-	@bin/verify-shards $(QUIET) 2>&1 || true
+	@{ bin/verify-xml $(QUIET) --trust </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true; } & \
+	  found="$$(bin/verify-shards $(QUIET) 2>&1 || true)"; wait; [ -z "$$found" ] || echo "$$found"
 adopt:
 	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
 encode:
@@ -45,8 +45,8 @@ encode:
 	$(if $(LIST),$(MAKE) --no-print-directory $(LIST) || status=$$?; [ -e $(LIST) ] || ids=/dev/null;) \
 	bin/fetch-paipu $(QUIET) --queued <"$$ids" | \
 	  bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
-	bin/rebuild-index $(QUIET) || status=$$?; \
-	$(if $(QUIET),:,bin/manifest-status); \
+	bin/rebuild-index $(QUIET) & table="$$($(if $(QUIET),:,bin/manifest-status))" || status=$$?; \
+	wait $$! || status=$$?; [ -z "$$table" ] || echo "$$table"; \
 	exit $$status
 
 ifneq ($(YEAR),)

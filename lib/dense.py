@@ -1,6 +1,9 @@
 """The dense layout of a shard: an .npy file for each array of lib.schema, for anyone who has np.load(mmap_mode="r")."""
 
+import functools
 import hashlib
+import io
+import math
 import os
 
 import numpy as np
@@ -19,13 +22,9 @@ class Writer:
         self._write_headers()
 
     def _write_headers(self):
-        # numpy pads a header so that the first axis can grow: the final one takes exactly the same place
         for name, f in self._files.items():
-            shape, dtype = schema.ARRAYS[name]
             f.seek(0)
-            np.lib.format.write_array_header_1_0(f, {
-                "descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (self._n_rows, *shape),
-            })
+            _write_header(f, name, self._n_rows)
 
     def add(self, rows):
         """Append rows, a dict of the arrays of lib.schema. Raises OSError."""
@@ -68,6 +67,8 @@ def damage(path, meta, deep=False):
     """What is wrong with the files in the directory `path` against its `meta`, as text; None if nothing is. deep: hash
     them too."""
     for name, (shape, dtype) in schema.ARRAYS.items():
+        if not deep and _is_as_written(path, name, meta["n_rows"]):
+            continue
         try:
             found = np.load(_file(path, name), mmap_mode="r")
             as_said = found.shape == (meta["n_rows"], *shape) and found.dtype == dtype
@@ -78,6 +79,38 @@ def damage(path, meta, deep=False):
         if deep and len(found) and _hash(found) != meta.get("sha256", {}).get(name):
             return f"{name}.npy: its sha256 is not the one in meta.json"
     return None
+
+
+def _is_as_written(path, name, n_rows):
+    """True if a file has the header and the size that `Writer` gives it; a twentieth of the work of opening it."""
+    header, row_bytes = _header(name)
+    header = header.replace(b"(0,", b"(%a," % n_rows).rstrip().ljust(len(header) - 1) + b"\n"
+    try:
+        fd = os.open(_file(path, name), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.fstat(fd).st_size == len(header) + n_rows * row_bytes and os.read(fd, len(header)) == header
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+@functools.cache
+def _header(name):
+    """(the header of an array without rows, the bytes of a row)."""
+    (shape, dtype), f = schema.ARRAYS[name], io.BytesIO()
+    _write_header(f, name, 0)
+    return f.getvalue(), math.prod(shape) * dtype.itemsize
+
+
+def _write_header(f, name, n_rows):
+    # numpy pads a header so that the first axis can grow: the final one takes exactly the same place
+    shape, dtype = schema.ARRAYS[name]
+    np.lib.format.write_array_header_1_0(f, {
+        "descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (n_rows, *shape),
+    })
 
 
 def _file(path, name):

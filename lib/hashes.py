@@ -69,30 +69,28 @@ class Seen:
         """Read it from the work directory; a damaged one counts as empty."""
         self._path, self._changed, self.entries = workdir.path(work, ".seen"), False, {}
         with contextlib.suppress(OSError, ValueError), open(self._path, encoding="ascii") as f:
-            for line in f:
-                game, sha256, checked, stamp = line.rstrip("\n").split("\t")
-                self.entries[game] = sha256, int(checked), stamp
+            # split up no further before it is asked for: that would be most of the work of looking at many files
+            self.entries = dict(line.split("\t", 1) for line in f.read().split("\n") if line)
 
     def is_sound(self, game, sha256, stamp):
         """True if the file looked like this when it was last hashed, and had this hash."""
-        entry = self.entries.get(game)
-        return entry is not None and entry[0] == sha256[:16] and entry[2] == stamp
+        entry = self.entries.get(game, "")
+        return entry.startswith(sha256[:16] + "\t") and entry.endswith("\t" + stamp)
 
     def checked(self, game):
         """When the file was last hashed and found sound, in seconds since 1970; 0 if that is not known."""
-        entry = self.entries.get(game)
-        return entry[1] if entry else 0
+        checked = self.entries.get(game, "").split("\t")[1:2]
+        return int(checked[0]) if checked and checked[0].isdecimal() else 0
 
     def put(self, game, sha256, stamp):
         """Note that a file that looks like this was hashed just now, and is sound."""
         if int(stamp.split()[1]) < (time.time() - _RACY) * 1e9:
-            self.entries[game] = sha256[:16], int(time.time()), stamp
+            self.entries[game] = f"{sha256[:16]}\t{int(time.time())}\t{stamp}"
             self._changed = True
 
     def save(self):
         """Write it back, if there is anything new. Raises OSError."""
         if self._changed:
-            lines = (f"{game}\t{sha256}\t{checked}\t{stamp}\n"
-                     for game, (sha256, checked, stamp) in self.entries.items())
+            lines = (f"{game}\t{entry}\n" for game, entry in self.entries.items())
             files.write(self._path, "".join(lines).encode())
             self._changed = False

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 
-from lib import files, gid, workdir
+from lib import files, gid, snapshot, workdir
 from lib.errors import Problem
 
 _BLOCK = 1 << 24  # bytes read at a time
@@ -111,14 +111,19 @@ class Manifest:
         self.latest, self.claims, self._owners = {}, {}, None
         self.bad, self._lines = [], 0
         self._offset, self._inode, self._torn = 0, None, False
+        self._proof, self._kept = None, 0  # the hash of what was read, if it is kept; how much of it a snapshot has
 
     def _read(self, f, end):
         """Take in what stands between the last read and `end`, whole lines or a tail without a newline."""
         self._inode = os.fstat(f.fileno()).st_ino
+        if not self._offset and end >= snapshot.LARGE and self.lines is None:
+            self._resume(f, end)
         f.seek(self._offset)
         rest = b""
         while self._offset < end and (block := f.read(min(_BLOCK, end - self._offset))):
             self._offset += len(block)
+            if self._proof:
+                self._proof.update(block)
             *lines, rest = (rest + block).split(b"\n")
             if self._torn and lines:
                 del lines[0]  # what ends here was taken when it was the tail
@@ -126,7 +131,22 @@ class Manifest:
             self._take(lines)
         if rest:
             self._take([rest])
-            self._torn = True
+            self._torn, self._proof = True, None  # another program may yet make another line of it: not to be kept
+
+    def _resume(self, f, end):
+        """Begin where a snapshot ends, if there is one of what stands in `f`."""
+        self._proof, self._offset, state = snapshot.load(self.path, f, end)
+        if state:
+            self._lines, self.bad, self.latest, self.claims = state
+            self._kept, self._owners = self._offset, None
+
+    def save_snapshot(self):
+        """Spare the next one who reads this manifest the work, if it was much. Raises OSError."""
+        if self._proof and self._offset - self._kept >= snapshot.NEWS:
+            with contextlib.suppress(ValueError):  # nested too deep to be kept
+                snapshot.save(self.path, self._proof, self._offset,
+                              (self._lines, self.bad, self.latest, self.claims))
+                self._kept = self._offset
 
     def _take(self, lines):
         for start in range(0, len(lines), _TOGETHER):

@@ -17,11 +17,12 @@ from lib.tenhou import Fault
 LOOK_EVERY = 20 * 60  # seconds between two looks at the lists, failed ones counted
 _MEMBER = re.compile(r"scc[0-9]{8}(?:[0-9]{2})?\.html(?:\.gz)?")
 _LISTED = re.compile(r"\{file:'([^']*)',size:([0-9]+)\}")
-_LINK = re.compile(rb'<a href="[^">]*[?&]log=([^"&<>]*)')
+_LINK = re.compile(rb'<a href="[^">\n]{0,500}?[?&]log=([^"&<>\n]{0,500})')
 _LINE_LIMIT = 1 << 16  # bytes; a line of a page has 200
+_BLOCK = 1 << 20  # bytes of a page that are looked at together
 _PAGE_LIMIT = 1 << 26  # bytes that one page may unpack to; a day has 300 kB
 _YEAR_LIMIT = 1 << 29  # bytes that all pages of a zip may unpack to; a year has 110 MB
-_ZIP_LIMIT = 1 << 32  # bytes of a zip, and of what all its members unpack to; they are packed already
+_ZIP_LIMIT = 1 << 31  # bytes of a zip, and of what all its members unpack to; they are packed already
 _READ_LIMIT = 1 << 24  # bytes that are read in one go: a zip's table of contents, a year's has 6 MB at most
 _FILE_LIMIT = 1 << 26
 
@@ -217,23 +218,37 @@ def _page_ids(f, name, tell):
     f.seek(0)
     head = f.read(2)
     f.seek(0)
-    lines = gzip.GzipFile(fileobj=f) if head == b"\x1f\x8b" else f
-    size = 0
+    page = gzip.GzipFile(fileobj=f) if head == b"\x1f\x8b" else f
+    size, rest = 0, b""
     try:
-        while line := lines.readline(_LINE_LIMIT):
-            size += len(line)
+        while block := page.read(_BLOCK):
+            size += len(block)
             if size > _PAGE_LIMIT:
                 tell(f"{name}: unpacks to more than {_PAGE_LIMIT >> 20} MB: the rest is passed over")
                 return size
-            link = _LINK.search(line)
-            if link:
-                game = gid.parse(link[1].decode("ascii", "replace"))
-                if game:
-                    yield game
-                else:
-                    tell(f"{name}: {link[1][:60]!r} is no game id")
+            text = rest + block
+            end = text.rfind(b"\n") + 1
+            if len(text) - end > _LINE_LIMIT:
+                end = len(text)  # no page has such lines
+            rest = text[end:]
+            yield from _block_ids(text[:end], name, tell)
+        yield from _block_ids(rest, name, tell)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as e:
         if isinstance(e, OSError) and e.errno:
             raise
         tell(f"{name}: damaged: {e}")
     return size
+
+
+def _block_ids(text, name, tell):
+    """Yield the id of the first link of each line."""
+    line_end = 0
+    for link in _LINK.finditer(text):
+        if link.start() < line_end:
+            continue
+        line_end = text.find(b"\n", link.end()) % (len(text) + 1)
+        game = gid.parse(link[1].decode("ascii", "replace"))
+        if game:
+            yield game
+        else:
+            tell(f"{name}: {link[1][:60]!r} is no game id")

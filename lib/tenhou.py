@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import email.utils
+import ssl
 import time
 import urllib.parse
 
@@ -152,6 +153,8 @@ class Session:
             raise Fault(kind, _why(e)) from None
         except requests.exceptions.RequestException as e:
             raise Fault("passing", f"no usable answer: {type(e).__name__}: {e}"[:200]) from None
+        except ValueError:  # requests looks at a redirect too
+            raise Problem(f"{self.host} redirects to what is no address") from None
 
     def _retry_after(self, response):
         text = response.headers.get("Retry-After", "").strip()
@@ -176,7 +179,7 @@ class Session:
             url = urllib.parse.urljoin(url, location)
             parts = urllib.parse.urlsplit(url)
         except ValueError:
-            raise Problem(f"{self.host} redirects to {location[:100]!r}: no address") from None
+            raise Problem(f"{self.host} redirects to what is no address") from None
         own = parts.hostname == self.host or (
             self.host.endswith("tenhou.net") and f".{parts.hostname}".endswith(".tenhou.net"))
         safe = parts.scheme == "https" or (parts.scheme == "http" and self.base.startswith("http:"))
@@ -203,6 +206,8 @@ def _why(error):
         return "short body: the connection ended before the length that was announced"
     if _cause(error, ConnectionResetError, "RemoteDisconnected"):
         return "connection reset"
+    if _cause(error, ssl.SSLCertVerificationError):
+        return "its certificate cannot be verified"
     if _cause(error, "NameResolutionError"):
         return "no such host, or no network"
     if _cause(error, ConnectionRefusedError):

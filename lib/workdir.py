@@ -1,5 +1,6 @@
 """Where things are in a work directory. Ids become paths only here."""
 
+import functools
 import os
 
 from lib import files, gid
@@ -18,7 +19,12 @@ def xml(work, game):
     """The path of a game's paipu; raises Problem for anything that is not a game id."""
     if not gid.is_gid(game):
         raise Problem(f"{game!r} is no game id")
-    return os.path.join(work, "xml", f"{game}.txt")
+    return f"{_xml(work)}{game}.txt"
+
+
+@functools.lru_cache(maxsize=4)  # a run asks for hundreds of thousands of files
+def _xml(work):
+    return os.path.join(work, "xml", "")
 
 
 def cache(work):
@@ -33,10 +39,10 @@ def make(work):
     files.sweep(work)
 
 
-def xml_files(work):
+def xml_files(work, but=()):
     """Yield (gid or None, directory entry) for each file in xml/; None where the name is no game id.
 
-    What is being written aside (names that begin with a dot) is not there yet.
+    What is being written aside (names that begin with a dot) is not there yet. but: names that are passed over.
     """
     try:
         entries = os.scandir(os.path.join(work, "xml"))
@@ -44,7 +50,7 @@ def xml_files(work):
         return
     with entries:
         for entry in entries:
-            if not entry.name.startswith("."):
-                stem, extension = os.path.splitext(entry.name)
-                yield (stem if extension == ".txt" and gid.is_gid(stem) and entry.is_file(follow_symlinks=False)
-                       else None), entry
+            name = entry.name
+            if name[:1] != "." and name not in but:
+                yield (name[:-4] if name[-4:] == ".txt" and gid.is_gid(name[:-4])
+                       and entry.is_file(follow_symlinks=False) else None), entry

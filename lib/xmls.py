@@ -34,6 +34,7 @@ def check(work, manifest, ids=None, jobs=1, seen=None, trust=False, oldest=None)
             else:
                 present.add(game)
                 ids.append(game)
+        ids.sort()  # near the order of the manifest, and so of what was read of it
         ids += [game for game, record in latest.items() if record.get("status") == "downloaded" and game not in present]
     if oldest is not None:
         ids = sorted(ids, key=seen.checked)[:oldest]
@@ -94,6 +95,12 @@ def throw_out(work, manifest, game):
         files.sync_dir(os.path.dirname(path))
         append([{"gid": game, "status": "corrupt"}])
     return True
+
+
+def unsettled(work, manifest):
+    """(gid or None, name) of each file in xml/ that `adopt` may have to do with, by name; None: it is no game's."""
+    settled = {f"{game}.txt" for game, record in manifest.latest.items() if _is_settled(record)}
+    return sorted(((game, entry.name) for game, entry in workdir.xml_files(work, settled)), key=lambda pair: pair[1])
 
 
 def adopt(work, manifest, game):

@@ -120,7 +120,7 @@ def test_check_names_it_and_says_what_mends_it_and_that_does(tmp_path, whole, lo
     if "log" in damage.split():
         assert not (work / "xml" / f"{faulty.game(1)}.txt").exists()
         faulty.finish(work, logs)
-    assert Manifest(work).bad == []
+    assert not Manifest(work).bad
     assert faulty.difference(work, right) == (0, 0)
     faulty.assert_clean(work)
 

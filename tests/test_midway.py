@@ -303,4 +303,5 @@ class Midway(RuleBasedStateMachine):
 
 
 TestMidway = Midway.TestCase
-TestMidway.settings = settings(settings.get_profile("ours"), max_examples=200, stateful_step_count=40)
+TestMidway.settings = settings(settings.get_profile("ours"), max_examples=60 * int(os.environ.get("TORTURE", 1)),
+                                stateful_step_count=40)
