@@ -105,3 +105,27 @@ def test_make_compact_and_make_recover_can_be_killed_at_random_moments(tmp_path,
         assert make(target, f"WORK={work}").returncode == 0
     assert kills and faulty.difference(work, right) == (0, 0)
     faulty.assert_clean(work)
+
+
+@pytest.mark.parametrize("writer", list(faulty.WRITERS))
+def test_a_loss_of_power_finds_on_disk_what_an_event_speaks_of(tmp_path, ready, writer):
+    """What is renamed has been synced, its new name is synced before the next event, and so is the event itself."""
+    work, trace = faulty.copy(ready(writer), tmp_path), tmp_path / "trace"
+    faulty.struck(*faulty.call(writer, work), trace=trace)
+    unsynced, unnamed, renames = set(), set(), 0
+    for line in trace.read_text().splitlines():
+        call, path = line.split(" ", 1)
+        if call == "open" and ".tmp-" in path:
+            unsynced.add(path)
+        elif call == "write":
+            assert not unnamed
+            unsynced.add(path)
+        elif call == "fsync":
+            unsynced.discard(path)
+            unnamed = {name for name in unnamed if os.path.dirname(name) != path}
+        elif call == "rename" and ".tmp-" not in os.path.basename(path):
+            assert not unsynced
+            renames += 1
+            unnamed.add(path)
+    assert not unsynced and not unnamed
+    assert renames or writer in ("adopt-xml", "verify-xml --repair")  # which only append
