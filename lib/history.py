@@ -27,6 +27,9 @@ class History(Manifest):
         self.hours = collections.Counter()
         self._recent = collections.deque(maxlen=20_000)  # [time, kind, events]: an hour has no more of them
 
+    def _resume(self, f, end):
+        """Read all: a snapshot has the records, not the events."""
+
     def _put(self, record, line):
         game, status = record.get("gid"), record.get("status")
         before = self.latest.get(game) if type(game) is str else None

@@ -20,7 +20,7 @@ REASONS = {
     "connection reset": ("download", f"the server hung up; {_AGAIN}"),
     "connection refused": ("download", f"no server listens there; {_AGAIN}"),
     "no such host, or no network": ("download", f"see to the network, or to TENHOU_URL; {_AGAIN}"),
-    "its certificate cannot be verified": ("download", f"somebody may stand between us and the server; {_AGAIN}"),
+    "its certificate cannot be verified": ("download", f"see to the clock and the certificates here; {_AGAIN}"),
     "no connection: …": ("download", f"what the network says; {_AGAIN}"),
     "no usable answer: …": ("download", f"what the HTTP library says; {_AGAIN}"),
     "too many redirects": ("download", f"the server sends us in circles; {_AGAIN}"),

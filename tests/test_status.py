@@ -63,6 +63,16 @@ def test_what_is_no_record_is_no_event_and_later_events_are_added(work):
     assert sum(found.hours.values()) == 2
 
 
+def test_a_snapshot_of_the_manifest_hides_no_event(work, monkeypatch):
+    monkeypatch.setattr("lib.snapshot.LARGE", 0)
+    monkeypatch.setattr("lib.snapshot.NEWS", 0)
+    events(work, (0, 1, "downloaded"), (1, 1, "encoded"))
+    Manifest(work).save_snapshot()
+    assert os.path.exists(os.path.join(work, ".manifest-snapshot"))
+    found = History(work)
+    assert sum(found.hours.values()) == 2 and found.latest == Manifest(work).latest
+
+
 def test_the_rate_is_that_of_the_last_run(work):
     before = [(-300 + n / 100, n, "downloaded") for n in range(100)]
     run = [(n, 200 + n, "downloaded") for n in range(31)]
