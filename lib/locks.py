@@ -7,7 +7,7 @@ import re
 import tempfile
 
 from lib.errors import Busy
-from lib.files import is_alive
+from lib.files import is_alive, naming
 from lib.manifest import now
 
 _STAMP = 20  # digits of the time stamp that a lock file begins with
@@ -26,9 +26,10 @@ def held(path, what, pid=None):
         except BlockingIOError:
             holder = os.pread(fd, 500, _STAMP + 1).decode(errors="replace").strip()
             raise Busy(f"busy: {what} ({holder or 'holder unknown'}); try later") from None
-        stamp(fd, last_stamp(fd))
         text = f"\npid {pid or os.getpid()}, since {now()}, in {os.getcwd()}\n".encode()
-        os.ftruncate(fd, _STAMP + os.pwrite(fd, text, _STAMP))
+        with naming(path):
+            stamp(fd, last_stamp(fd))
+            os.ftruncate(fd, _STAMP + os.pwrite(fd, text, _STAMP))
         yield fd
     finally:
         os.close(fd)

@@ -104,10 +104,27 @@ WRITERS = {
 }
 
 
+YEAR = "--year", 2024
+DOWNLOADERS = "fetch-index", "extract-ids", "fetch-paipu"  # each needs what those before it made
+
+
 def call(writer, work):
-    """The script and the arguments of one of WRITERS."""
+    """The script and the arguments of one of WRITERS or DOWNLOADERS."""
     name, *options = writer.split()
-    return name, "--work", work, *options, *WRITERS[writer][0]
+    if name == "fetch-paipu":
+        return name, "--work", work, *(work / "game_ids_2024.txt").read_text().split()
+    if name == "extract-ids":
+        return name, "--work", work, *YEAR, "--output", work / "game_ids_2024.txt"
+    return name, "--work", work, *options, *(WRITERS[writer][0] if writer in WRITERS else YEAR)
+
+
+def download(work, url, until=None):
+    """Call the DOWNLOADERS one after the other, up to `until`, which is not called."""
+    work.mkdir(exist_ok=True)
+    for name in DOWNLOADERS:
+        if name == until:
+            return
+        ok(*call(name, work), TENHOU_URL=url, DELAY="0")
 
 
 def copy(ready, directory):
@@ -188,7 +205,7 @@ def assert_nothing_half_done(work, found, manifest_is_sound=True):
         lines = (work / "manifest.jsonl").read_bytes().split(b"\n")
         assert not manifest_is_sound or all(json.loads(line) for line in lines[:-1] if line)
     for path in (work / "xml").glob("2*.txt"):
-        data, right = path.read_bytes(), found.get(path.stem, found[game(0)])
+        data, right = path.read_bytes(), found.get(path.stem) or found[game(0)]
         assert data in (right, right + b"x"), path
     for name in shards.names(work):
         assert shards.damage(work, name, shards.read_meta(work, name), deep=True) is None, name

@@ -28,7 +28,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import faulty
-from flows import ROOT, environment
+from flows import ROOT, environment, stand_in
 
 FAULT_TESTS = "full_disk", "damage", "together", "interleavings", "midway", "hostile"
 _torture = None  # in a process of the pool: what all trials share
@@ -37,8 +37,9 @@ _torture = None  # in a process of the pool: what all trials share
 class Torture:
     """What the rounds share: the logs, the right rows, a work directory made ready for each writer."""
 
-    def __init__(self, directory):
-        self.directory, self.logs = Path(directory), faulty.logs()
+    def __init__(self, directory, urls):
+        """urls: of stand-ins for Tenhou that serve the same games."""
+        self.directory, self.urls, self.logs = Path(directory), urls, faulty.logs()
         calm = self.directory / "calm"
         faulty.ready_to_adopt(calm, self.logs)
         faulty.finish(calm, self.logs)
@@ -46,6 +47,11 @@ class Torture:
         self.right = faulty.rows(calm)
         for writer, (_, make_ready) in faulty.WRITERS.items():
             make_ready(self.directory / writer.replace(" ", "_"), self.logs)
+        for writer in (*faulty.DOWNLOADERS, None):
+            faulty.download(self.directory / (writer or "downloaded"), urls[0], writer)
+        self.downloaded = {path.stem: path.read_bytes() for path in self.directory.glob("downloaded/xml/2*")}
+        faulty.finish(self.directory / "downloaded", {})
+        self.right_download = faulty.rows(self.directory / "downloaded")
 
     @contextlib.contextmanager
     def scratch(self):
@@ -55,41 +61,56 @@ class Torture:
         shutil.rmtree(path)
 
     def calls(self, writer):
-        """The calls of a writer that change a file of its work directory, as (name, path)."""
+        """The calls of a writer that change a file of its work directory, by their names."""
         with self.scratch() as directory:
-            work, trace = faulty.copy(self.directory / writer.replace(" ", "_"), directory), directory / "trace"
-            faulty.struck(*faulty.call(writer, work), trace=trace)
+            work, trace = self.ready(writer, directory), directory / "trace"
+            faulty.struck(*faulty.call(writer, work), trace=trace, **self.settings())
             lines = [line.split(" ", 1) for line in trace.read_text().splitlines()]
-            return [(name, path) for name, path in lines if path.startswith(f"{work}/")]
+            return [name for name, path in lines if path.startswith(f"{work}/")]
+
+    def ready(self, writer, directory):
+        """A copy of the work directory that is ready for a writer."""
+        return faulty.copy(self.directory / writer.replace(" ", "_"), directory)
+
+    def settings(self):
+        """Where to download; each process of the pool has a server of its own, since only one may ask it."""
+        number = (multiprocessing.current_process()._identity or (1,))[0]
+        return {"TENHOU_URL": self.urls[number % len(self.urls)], "DELAY": "0"}
 
     def strike(self, writer, what, call, n):
         """Strike the nth call named `call`, then do it all again; returns the totals of this trial."""
         with self.scratch() as directory:
-            work = faulty.copy(self.directory / writer.replace(" ", "_"), directory)
-            done = faulty.struck(*faulty.call(writer, work), fault=f"{what} {call} {work}/* {n}")
+            work = self.ready(writer, directory)
+            done = faulty.struck(*faulty.call(writer, work), fault=f"{what} {call} {work}/* {n}", **self.settings())
             killed = done.returncode == -signal.SIGKILL
             if not killed:
                 faulty.assert_one_line(done)
-            if what == "vanish":  # and with it all that there was
-                return self.finish(work, failures=1)
-            faulty.assert_nothing_half_done(work, self.logs, writer != "recover-manifest" and what != "half")
-            faulty.assert_durable(work, writer, done.stdout)
-            faulty.ok(*faulty.call(writer, work))
-            return self.finish(work, kills=killed, failures=not killed)
+            right, found = self.right, self.logs
+            if writer in faulty.DOWNLOADERS:
+                right, found = self.right_download, self.downloaded
+            if what != "vanish":  # and with it all that there was
+                faulty.assert_nothing_half_done(work, found, writer != "recover-manifest" and what != "half")
+                faulty.assert_durable(work, writer, done.stdout)
+                faulty.ok(*faulty.call(writer, work), **self.settings())
+            if writer in faulty.DOWNLOADERS:
+                faulty.download(work, self.settings()["TENHOU_URL"])
+                found = {}
+            return self.finish(work, found, right, kills=killed, failures=not killed)
 
     def kill_at_random(self, seed):
         """Kill a script, or a make and all its scripts, at a random moment, several times; then do it all again."""
         chance = random.Random(seed)
         with self.scratch() as directory:
             if chance.random() < 0.5:
-                return self.finish(*self.kill_makes(directory / "w", chance))
+                work, kills = self.kill_makes(directory / "w", chance)
+                return self.finish(work, self.logs, self.right, kills=kills)
             writer = chance.choice(list(faulty.WRITERS))
-            work, kills = faulty.copy(self.directory / writer.replace(" ", "_"), directory), 0
+            work, kills = self.ready(writer, directory), 0
             name, *options = faulty.call(writer, work)
             for _ in range(3):
                 kills += run_and_kill([sys.executable, ROOT / "bin" / name, *options], chance.uniform(0.08, 0.3))
             faulty.ok(name, *options)
-            return self.finish(work, kills)
+            return self.finish(work, self.logs, self.right, kills=kills)
 
     def kill_makes(self, work, chance):
         faulty.ready_to_adopt(work, self.logs)
@@ -103,11 +124,12 @@ class Torture:
             faulty.ok(name, "--work", work, *options)
         return work, kills
 
-    def finish(self, work, kills=0, failures=0):
-        faulty.finish(work, self.logs)
-        lost, wrong = faulty.difference(work, self.right)
+    def finish(self, work, found, right, **counts):
+        """Do again what is left to do, and count what is lost or wrong then."""
+        faulty.finish(work, found)
+        lost, wrong = faulty.difference(work, right)
         faulty.assert_clean(work)
-        return collections.Counter(kills=kills, failures=failures, lost=lost, wrong=wrong)
+        return collections.Counter(lost=lost, wrong=wrong, **counts)
 
 
 def run_and_kill(command, seconds):
@@ -120,9 +142,9 @@ def run_and_kill(command, seconds):
 
 def strikes(torture):
     """All trials of the first two rounds, as arguments of Torture.strike."""
-    for writer in faulty.WRITERS:
+    for writer in (*faulty.WRITERS, *faulty.DOWNLOADERS):
         seen = collections.Counter()
-        for call, _ in torture.calls(writer):
+        for call in torture.calls(writer):
             seen[call] += 1
             yield writer, "before", call, seen[call]
             if call not in ("unlink", "remove", "rmdir"):
@@ -157,9 +179,12 @@ def main():
     p.add_argument("--seed", type=int, default=int(time.time()), help="of the random moments (default: the time)")
     p.add_argument("--jobs", type=int, default=os.cpu_count(), help="trials at a time (%(default)s)")
     args = p.parse_args()
-    start, totals, bad = time.monotonic(), collections.Counter(), []
+    start = told = time.monotonic()
+    totals, bad = collections.Counter(), []
     directory = tempfile.mkdtemp(prefix="tenhou-torture-")
-    torture = Torture(directory)
+    servers = contextlib.ExitStack()
+    urls = [servers.enter_context(stand_in(Path(directory), "--games", 4))[0] for _ in range(args.jobs + 1)]
+    torture = Torture(directory, urls)
     chosen = iter([(Torture.strike, trial) for trial in strikes(torture)])
     by_chance = ((Torture.kill_at_random, (args.seed + i,)) for i in itertools.count())
     with multiprocessing.get_context("fork").Pool(args.jobs, initializer=share, initargs=(torture,)) as pool:
@@ -171,6 +196,10 @@ def main():
                 if found["lost"] or found["wrong"] or found["broken"]:
                     bad.append(trial)
                     print(f"torture: FAILED {trial}: {dict(found)}", flush=True)
+            if time.monotonic() - told > 60:
+                told = time.monotonic()
+                print(f"torture: {totals['kills']} kills, {totals['failures']} failed calls so far", flush=True)
+    servers.close()
     if not bad:
         shutil.rmtree(directory)
     seconds = time.monotonic() - start
