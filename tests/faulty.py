@@ -20,7 +20,7 @@ from lib.selfplay import play
 
 SEEDS = 38, 31, 24, 6  # self-played tonpuu games with some 200 rows each
 SHARD_ROWS = 250  # one game a shard
-DISK = errno.ENOSPC, errno.EFBIG, errno.EACCES, errno.EROFS, errno.ENOENT, errno.EPERM, errno.ENOTDIR
+DISK = errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EACCES, errno.EROFS, errno.ENOENT, errno.EPERM, errno.ENOTDIR
 
 
 def game(n):

@@ -10,7 +10,7 @@ import sys
 
 import faulty
 import pytest
-from flows import ROOT, script
+from flows import ROOT, make, script, stand_in
 
 WRITERS = [writer for writer in faulty.WRITERS if "packed" not in writer]
 
@@ -184,3 +184,59 @@ def test_a_full_disk_behind_stdout(tmp_path, ready, logs, right, name):
     assert done.returncode == 1 and done.stderr.splitlines()[-1:] == [f"{script_name}: No space left on device"]
     assert "Exception" not in done.stderr and "Traceback" not in done.stderr
     go_on(writer, work, logs, right)
+
+
+@pytest.fixture(scope="module")
+def tenhou(tmp_path_factory):
+    """A stand-in with a few games; yields (its address, gid -> log, rows of an undisturbed run)."""
+    with stand_in(tmp_path_factory.mktemp("server"), "--games", 4) as (url, _):
+        calm = tmp_path_factory.mktemp("calm") / "w"
+        faulty.download(calm, url)
+        found = {path.stem: path.read_bytes() for path in (calm / "xml").glob("2*")}
+        faulty.finish(calm, {})
+        yield url, found, faulty.rows(calm)
+
+
+@pytest.mark.parametrize("name", faulty.DOWNLOADERS)
+@pytest.mark.parametrize("trouble", ["no byte", "some bytes", "forbidden", "vanished", "failed sync"])
+def test_downloads_in_trouble(tmp_path, tenhou, name, trouble):
+    url, found, right = tenhou
+    work, server = tmp_path / "w", {"TENHOU_URL": url, "DELAY": "0"}
+    faulty.download(work, url, name)
+    (work / "raw").mkdir(exist_ok=True)
+    if trouble == "vanished":
+        done = faulty.struck(*faulty.call(name, work), fault=f"vanish fsync {work}/* 1", **server)
+    elif trouble == "failed sync":
+        done = faulty.struck(*faulty.call(name, work), fault=f"EIO fsync {work}* 2", **server)
+    else:
+        closed = work / ("" if name == "extract-ids" else "raw" if name == "fetch-index" else "xml")
+        closed.mkdir(exist_ok=True)
+        closed.chmod(0o500 if trouble == "forbidden" else 0o755)
+        limit = forbid_everything if trouble == "forbidden" else small_files(0 if trouble == "no byte" else 70)
+        done = script(*faulty.call(name, work), settings=server, preexec_fn=limit)
+        closed.chmod(0o755)
+    faulty.assert_one_line(done)
+    assert done.returncode == 1, done.stderr
+    faulty.assert_nothing_half_done(work, found)
+    assert not (work / "raw" / "scraw2024.zip").exists() or name != "fetch-index" or trouble == "failed sync"
+    faulty.download(work, url)
+    faulty.finish(work, {})
+    assert faulty.difference(work, right) == (0, 0)
+    faulty.assert_clean(work)
+
+
+@pytest.mark.parametrize("target", ["run", "check", "compact", "recover", "status", "rebuild-index"])
+def test_make_on_a_read_only_disk_says_so_in_lines_without_tracebacks(small_disk, ready, target):
+    work = small_disk / "w"
+    try:
+        faulty.copy(ready("encode-batch"), small_disk)
+        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+        try:
+            done = make(target, f"WORK={work}")
+        finally:
+            subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+        assert "Traceback" not in done.stdout + done.stderr
+        assert done.returncode == (0 if target in ("check", "status") else 2), done.stderr
+        assert "Read-only file system" in done.stderr or done.returncode == 0
+    finally:
+        shutil.rmtree(work)
