@@ -245,7 +245,7 @@ def test_a_zip_without_end_is_given_up_before_the_disk_is_full(tmp_path, monkeyp
         while True:
             handler.wfile.write(bytes(MB))
 
-    monkeypatch.setattr("lib.scraw._ZIP_LIMIT", 5 * MB)
+    monkeypatch.setattr("lib.pages.ZIP_LIMIT", 5 * MB)
     monkeypatch.setenv("DELAY", "0")
     from lib import scraw
     from lib.tenhou import Fault
