@@ -30,6 +30,14 @@ class Fault(Exception):
         self.kind, self.status, self.retry_after = kind, status, retry_after
 
 
+class Refused(Problem):
+    """The server refuses everything, or cannot be reached; `fault` is the last Fault."""
+
+    def __init__(self, text, fault):
+        super().__init__(text)
+        self.fault = fault
+
+
 class Session:
     """One kept-alive session that holds this machine's lock on the server, from the first request on."""
 
@@ -91,8 +99,9 @@ class Session:
             except Fault as e:
                 self._refusals = 0 if e.kind == "passing" else self._refusals + 1
                 if self._refusals >= self.max_refusals:
-                    raise Problem(f"{self.host}: {self._refusals} requests in a row without success, the last for "
-                                  f"{name}: {e}; stopped, nothing is held against the games; try again later") from None
+                    text = (f"{self.host}: {self._refusals} requests in a row without success, the last for {name}: "
+                            f"{e}; stopped, nothing is held against the games; try again later")
+                    raise Refused(text, e) from None
                 if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):
                     raise
                 pause = self.delay * 2 ** attempt if e.retry_after is None else e.retry_after
@@ -149,8 +158,10 @@ class Session:
         except requests.exceptions.ChunkedEncodingError as e:
             raise Fault("passing", _why(e)) from None
         except requests.exceptions.ConnectionError as e:
-            kind = "passing" if _cause(e, ConnectionResetError, "RemoteDisconnected") else "unreachable"
-            raise Fault(kind, _why(e)) from None
+            if _cause(e, "ReadTimeoutError", TimeoutError):
+                raise Fault("passing", f"timed out after {self.timeout:g} s") from None
+            away = "NewConnectionError", "NameResolutionError", ConnectionRefusedError, "SSLError", "ProxyError"
+            raise Fault("unreachable" if _cause(e, *away) else "passing", _why(e)) from None
         except requests.exceptions.RequestException as e:
             raise Fault("passing", f"no usable answer: {type(e).__name__}: {e}"[:200]) from None
         except ValueError:  # requests looks at a redirect too
