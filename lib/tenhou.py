@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import email.utils
+import re
 import ssl
 import time
 import urllib.parse
@@ -48,9 +49,15 @@ class Session:
         Raises Usage for a TENHOU_URL that is none or a DELAY that is too short for it.
         """
         self.base = config.get("TENHOU_URL").rstrip("/")
-        self.host = urllib.parse.urlsplit(self.base).hostname
-        if not self.host or not self.base.startswith(("http://", "https://")):
+        try:
+            parts = urllib.parse.urlsplit(self.base)
+            self.host, _ = parts.hostname, parts.port
+        except ValueError:
+            self.host = None
+        if not re.fullmatch(r"https?://[!-~]+", self.base) or not self.host:
             raise Usage(f"TENHOU_URL={self.base}: not an http or https address")
+        if not re.fullmatch("[ -~]+", config.get("USER_AGENT")):
+            raise Usage("USER_AGENT: must be of plain letters, in one line")
         self.delay, self.max_refusals, self.say, self._refusals = delay, max_refusals, say, 0
         if self.delay < MIN_DELAY and self.host not in ("127.0.0.1", "localhost", "::1"):
             raise Usage(f"DELAY={self.delay}: at least {MIN_DELAY} s for a server that is not your own")
@@ -176,7 +183,7 @@ class Session:
         except ValueError:
             try:
                 when = email.utils.parsedate_to_datetime(text)
-            except ValueError:
+            except (ValueError, TypeError, OverflowError):
                 return None
             seconds = (when - datetime.datetime.now(when.tzinfo or None)).total_seconds()
         if seconds > _LONGEST_PAUSE:
