@@ -17,7 +17,7 @@ ifneq ($(IDS),)
 $(if $(wildcard $(IDS)),,$(error IDS=$(IDS): there is no such file))
 endif
 
-export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PATH := $(CURDIR)/.venv/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
 VENV := .venv/.ready
@@ -97,7 +97,7 @@ setup: $(VENV)  ## make .venv with the pinned packages; see to jq
 	  || echo 'jq is missing: install it (apt install jq, brew install jq) to look into the manifest'
 
 $(VENV): requirements.txt
-	@test -d .venv || $(PYTHON) -m venv .venv
+	@.venv/bin/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; $(PYTHON) -m venv .venv; }
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 

@@ -92,9 +92,11 @@ class Batch:
             if kind == "error":
                 raise what
             record = self.manifest.latest.get(game, {})
-            if kind == "failed":
+            if kind in ("failed", "died"):
+                # who died may have been killed for another's fault: the next run tries it once more
+                again = kind == "died" and not record.get("error", "").startswith("the encoder died")
                 self._settle({"gid": game, "status": "failed", "error": what, "stage": "encode",
-                              "encoder": encoder.ENCODER["version"], "sha256": sha256}, sha256)
+                              "encoder": "" if again else encoder.ENCODER["version"], "sha256": sha256}, sha256)
             elif kind == "corrupt":
                 self._settle({"gid": game, "status": "corrupt", "found": what}, sha256)
             elif record.get("status") == "encoded":  # its rows are gone, and so is what they were made from

@@ -6,6 +6,7 @@ import re
 
 from lib.errors import Usage
 
+_MOST = 10 ** 9  # nothing here is counted, or waited for, beyond it
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _LINE = re.compile(r"^(\w+)[ \t]*\?=[ \t]*([^#\n]*?)[ \t]*(?:#.*)?$", re.M)
 
@@ -40,6 +41,6 @@ def parse_number(text, name, kind=int, least=0):
         value = kind(text)
     except ValueError:
         raise Usage(f"{name}={text}: not a number") from None
-    if not least <= value < float("inf"):
-        raise Usage(f"{name}={text}: must be a number of at least {least}")
+    if not least <= value <= _MOST:
+        raise Usage(f"{name}={text}: must be a number from {least} to {_MOST}")
     return value

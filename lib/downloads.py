@@ -7,10 +7,10 @@ import os
 
 from lib import files, workdir, xmls
 from lib.manifest import now
-from lib.tenhou import Fault
+from lib.tenhou import Fault, Refused
 
 _LIMIT = 1 << 24  # bytes; a long hanchan has 60 kB
-_WEEK = datetime.timedelta(days=7)
+_DAY, _WEEK = datetime.timedelta(days=1), datetime.timedelta(days=7)
 
 
 def is_wanted(work, game, record, retry=False):
@@ -40,8 +40,13 @@ class Fetcher:
         return is_wanted(self.work, game, self.manifest.latest.get(game), self.retry)
 
     def queued(self):
-        """The ids that the manifest has for download, in its order."""
-        return [game for game in self.manifest.latest if self.is_wanted(game)]
+        """(first, last): the ids that the manifest has for download, to be asked for before and after new ones.
+
+        Last come those whose download failed, so that what the server refuses for good keeps nothing else waiting.
+        """
+        wanted = [game for game in self.manifest.latest if self.is_wanted(game)]
+        return ([game for game in wanted if not self._failed_before(game)],
+                [game for game in wanted if self._failed_before(game)])
 
     def run(self, ids):
         """Download those of `ids` that are wanted; yields each id as its file lands.
@@ -59,6 +64,10 @@ class Fetcher:
             self.tally["asked for"] += 1
             try:
                 data = self.session.persist(game, lambda game=game: self._ask(game))
+            except Refused as e:
+                self._refused.append((game, e.fault))
+                self._put_off_refused()
+                raise
             except Fault as e:
                 self._refused.append((game, e))
                 if e.kind == "passing":
@@ -87,10 +96,23 @@ class Fetcher:
             self._fail(game, fault)
         self._refused.clear()
 
+    def _put_off_refused(self):
+        """Of the games that the server refused last, those that it had refused before: not to be asked for first again
+        by each run to come, and so keep it from all others."""
+        for game, fault in self._refused:
+            if fault.kind == "refused" and self._failed_before(game):
+                self._fail(game, fault)
+        self._refused.clear()
+
+    def _failed_before(self, game):
+        record = self.manifest.latest.get(game, {})
+        return record.get("status") == "failed" and record.get("stage") == "download"
+
     def _fail(self, game, fault):
-        # a 404 is for good, or for weeks; the rest may be well at the next run
+        # a 404 is for good, or for weeks; the rest may be well at the next run, or else the next day
         due = datetime.datetime.now(datetime.timezone.utc)
-        due += _WEEK if fault.kind == "refused" and fault.status in (403, 404) else datetime.timedelta()
+        if fault.kind == "refused":
+            due += _WEEK if fault.status in (403, 404) else _DAY * self._failed_before(game)
         self._append(game, {"status": "failed", "error": str(fault), "stage": "download",
                             "retry_at": due.strftime("%Y-%m-%dT%H:%M:%SZ")})
         self.session.say(f"{game}: {fault}")

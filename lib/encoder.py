@@ -30,6 +30,9 @@ def encode_folded(data):
     of all seats; the rest as in schema.ARRAYS.
     """
     hands, final = game.read(data)
+    first = hands[0]
+    if first.wind or first.dealer or first.honba or first.sticks:
+        raise Unencodable("incomplete: the log does not begin with east 1")
     rows, sizes = [], []
     for k, (hand, following) in enumerate(zip(hands, [*hands[1:], final], strict=True)):
         try:

@@ -1,5 +1,6 @@
 """The sha256 of many files, on all cores; and which files need not be hashed again, since nothing touched them."""
 
+import concurrent.futures
 import contextlib
 import hashlib
 import itertools
@@ -9,6 +10,7 @@ import stat
 import time
 
 from lib import files, workdir
+from lib.errors import Problem
 
 _CHUNK = 256  # files that a process takes at a time
 _RACY = 2  # seconds: a file that was changed so shortly before it was hashed may change again without showing it
@@ -26,8 +28,11 @@ def hash_files(work, wanted, jobs):
     if len(few) < 2 or jobs == 1:  # not worth a pool
         yield from itertools.chain.from_iterable(map(_hash_chunk, itertools.chain(few, chunks)))
         return
-    with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        yield from itertools.chain.from_iterable(pool.imap(_hash_chunk, itertools.chain(few, chunks)))
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+        try:
+            yield from itertools.chain.from_iterable(pool.map(_hash_chunk, itertools.chain(few, chunks)))
+        except concurrent.futures.BrokenExecutor:
+            raise Problem("a process that hashes files was killed; run it again") from None
 
 
 def _hash_chunk(chunk):

@@ -35,6 +35,7 @@ class Replay:
     """One hand on its way through the engine. `rows` collects (seat, label, mask, tokens, points of the four seats)."""
 
     def __init__(self, hand):
+        tiles = wall.build(hand)  # first: it refuses a hand with a tile that shows twice
         self.events = hand.events
         self.board = Board(hand)
         self.away = set(hand.away)
@@ -50,7 +51,7 @@ class Replay:
         self.bits = bytearray(schema.ACTION_DIM)
         self.buffer = np.frombuffer(self.bits, np.int8)
         self.engine = new_engine()
-        self.engine.init(wall.build(hand), list(hand.points), hand.sticks, hand.honba, hand.wind, hand.dealer)
+        self.engine.init(tiles, list(hand.points), hand.sticks, hand.honba, hand.wind, hand.dealer)
         self.table = self.engine.table
 
     def run(self):

@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import email.utils
+import re
 import ssl
 import time
 import urllib.parse
@@ -30,6 +31,14 @@ class Fault(Exception):
         self.kind, self.status, self.retry_after = kind, status, retry_after
 
 
+class Refused(Problem):
+    """The server refuses everything, or cannot be reached; `fault` is the last Fault."""
+
+    def __init__(self, text, fault):
+        super().__init__(text)
+        self.fault = fault
+
+
 class Session:
     """One kept-alive session that holds this machine's lock on the server, from the first request on."""
 
@@ -40,9 +49,15 @@ class Session:
         Raises Usage for a TENHOU_URL that is none or a DELAY that is too short for it.
         """
         self.base = config.get("TENHOU_URL").rstrip("/")
-        self.host = urllib.parse.urlsplit(self.base).hostname
-        if not self.host or not self.base.startswith(("http://", "https://")):
+        try:
+            parts = urllib.parse.urlsplit(self.base)
+            self.host, _ = parts.hostname, parts.port
+        except ValueError:
+            self.host = None
+        if not re.fullmatch(r"https?://[!-~]+", self.base) or not self.host:
             raise Usage(f"TENHOU_URL={self.base}: not an http or https address")
+        if not re.fullmatch("[ -~]+", config.get("USER_AGENT")):
+            raise Usage("USER_AGENT: must be of plain letters, in one line")
         self.delay, self.max_refusals, self.say, self._refusals = delay, max_refusals, say, 0
         if self.delay < MIN_DELAY and self.host not in ("127.0.0.1", "localhost", "::1"):
             raise Usage(f"DELAY={self.delay}: at least {MIN_DELAY} s for a server that is not your own")
@@ -91,8 +106,9 @@ class Session:
             except Fault as e:
                 self._refusals = 0 if e.kind == "passing" else self._refusals + 1
                 if self._refusals >= self.max_refusals:
-                    raise Problem(f"{self.host}: {self._refusals} requests in a row without success, the last for "
-                                  f"{name}: {e}; stopped, nothing is held against the games; try again later") from None
+                    text = (f"{self.host}: {self._refusals} requests in a row without success, the last for {name}: "
+                            f"{e}; stopped, nothing is held against the games; try again later")
+                    raise Refused(text, e) from None
                 if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):
                     raise
                 pause = self.delay * 2 ** attempt if e.retry_after is None else e.retry_after
@@ -149,8 +165,10 @@ class Session:
         except requests.exceptions.ChunkedEncodingError as e:
             raise Fault("passing", _why(e)) from None
         except requests.exceptions.ConnectionError as e:
-            kind = "passing" if _cause(e, ConnectionResetError, "RemoteDisconnected") else "unreachable"
-            raise Fault(kind, _why(e)) from None
+            if _cause(e, "ReadTimeoutError", TimeoutError):
+                raise Fault("passing", f"timed out after {self.timeout:g} s") from None
+            away = "NewConnectionError", "NameResolutionError", ConnectionRefusedError, "SSLError", "ProxyError"
+            raise Fault("unreachable" if _cause(e, *away) else "passing", _why(e)) from None
         except requests.exceptions.RequestException as e:
             raise Fault("passing", f"no usable answer: {type(e).__name__}: {e}"[:200]) from None
         except ValueError:  # requests looks at a redirect too
@@ -165,7 +183,7 @@ class Session:
         except ValueError:
             try:
                 when = email.utils.parsedate_to_datetime(text)
-            except ValueError:
+            except (ValueError, TypeError, OverflowError):
                 return None
             seconds = (when - datetime.datetime.now(when.tzinfo or None)).total_seconds()
         if seconds > _LONGEST_PAUSE:

@@ -1,10 +1,11 @@
 """Processes that read and encode games, for one process that writes. Results come in the order of the games.
 
-A worker is `python -m lib.workers WORK`: a line `gid sha256` on its stdin, a pickled answer on its stdout. It lives as
+A worker is `python -m lib.workers WORK`: a line [gid, sha256] on its stdin, a pickled answer on its stdout. It lives as
 long as its stdin is open and is deaf to signals: the process that started it decides.
 """
 
 import collections
+import json
 import os
 import pickle
 import select
@@ -19,7 +20,7 @@ _TRIES = 2  # a worker may be killed for reasons that are not its game's: a game
 
 def answer(work, game, sha256):
     """What comes of a game's file that should have this hash: ('encoded', folded rows), ('failed', reason), ('corrupt',
-    hash found), ('missing', None) or ('error', OSError)."""
+    hash found), ('missing', None), and, from Workers, ('died', reason) or ('error', OSError)."""
     try:
         data, found = xmls.read(work, game)
         return ("encoded", encoder.encode_folded(data)) if found == sha256 else ("corrupt", found)
@@ -81,7 +82,7 @@ class Workers:
             [sys.executable, "-m", "lib.workers", self._work], cwd=config.ROOT, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, start_new_session=True)  # Ctrl-C is not for it, not even while it starts
         try:
-            process.stdin.write(f"{task[0]} {task[1]}\n".encode())
+            process.stdin.write(json.dumps(task[:2]).encode() + b"\n")
             process.stdin.flush()
         except BrokenPipeError:
             pass  # it is dead: its end of stdout says so
@@ -100,7 +101,7 @@ class Workers:
             else:
                 code = process.returncode
                 how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-                task[2] = "failed", f"the encoder died on it ({how})"
+                task[2] = "died", f"the encoder died on it ({how})"
 
 
 def _main(work):
@@ -110,7 +111,7 @@ def _main(work):
     os.dup2(2, 1)  # what the engine may print is no answer
     try:
         for line in sys.stdin:
-            pickle.dump(answer(work, *line.split()), out, pickle.HIGHEST_PROTOCOL)
+            pickle.dump(answer(work, *json.loads(line)), out, pickle.HIGHEST_PROTOCOL)
             out.flush()
     except BrokenPipeError:
         os._exit(1)  # nobody waits for it any more

@@ -121,7 +121,7 @@ def adopt(work, manifest, game):
         if record and not _is_news(record, data, sha256):
             return "left"
         known = bool(record) and record.get("status") == "duplicate"
-        twin = find_twin(work, manifest, game, sha256) if data else None
+        twin = find_twin(work, manifest, game, sha256) if is_whole(data) else None  # junk is alike often
         if twin:
             if not known:
                 append([{"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}])
@@ -148,6 +148,8 @@ def _is_news(record, data, sha256):
         return sha256 != record.get("found") and is_whole(data)  # the damaged file itself is left for repair
     if status == "failed" and record.get("stage") == "encode":
         return sha256 != known and is_whole(data, ended=True)  # not half a game again
+    if status == "duplicate" and sha256 != known:
+        return is_whole(data, ended=True)  # no duplicate any more
     return status in ("corrupt", "failed", "duplicate") and sha256 == known
 
 
@@ -156,11 +158,15 @@ def is_whole(data, ended=False):
     if the game was played to its end."""
     if data[:2] == b"\x1f\x8b":
         try:
-            data = zlib.decompressobj(wbits=31).decompress(data, _LIMIT)
+            unpacker = zlib.decompressobj(wbits=31)
+            data = unpacker.decompress(data, _LIMIT)
         except zlib.error:
             return False
-    whole = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<mjloggm") and data.rstrip().endswith(b"</mjloggm>")
-    return whole and (not ended or b"owari" in data)
+        if not unpacker.eof:
+            return False
+    body = data.strip(b"\xef\xbb\xbf \t\r\n")
+    return (body.startswith(b"<mjloggm") and body.endswith(b"</mjloggm>") and b"<GO" in body
+            and (not ended or b"owari" in body))
 
 
 def find_twin(work, manifest, game, sha256):
@@ -170,11 +176,11 @@ def find_twin(work, manifest, game, sha256):
 
 
 def _is_sound(work, record, sha256):
-    """True if `record` is of a game that has these bytes: encoded from them, or with a sound file."""
+    """True if `record` is of a game that has these bytes, and its file still has them."""
     if record.get("sha256") != sha256 or record.get("status") not in ("encoded", "downloaded", "failed"):
         return False
     try:
-        return record["status"] == "encoded" or files.sha256(workdir.xml(work, record["gid"])) == sha256
+        return files.sha256(workdir.xml(work, record["gid"])) == sha256
     except FileNotFoundError:
         return False
 

@@ -105,7 +105,7 @@ def written():
                 given = node.args[0]
             elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Fault" and path.name != "scraw.py":
                 given = node.args[1]
-            elif path.name == "workers.py" and ast.unparse(node).startswith("('failed', "):
+            elif path.name == "workers.py" and ast.unparse(node).startswith(("('failed', ", "('died', ")):
                 given = node.elts[1]
             if given is not None and ast.unparse(given) != "str(e)":
                 new = texts(given, tree)

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import itertools
 import os
 import re
 from functools import cache
@@ -263,3 +264,12 @@ def test_real_logs_come_to_the_rows_they_must(line):
             array = np.stack([array[key].astype("<i4") for key in array.dtype.names if key != "game"], axis=1)
         found.append(hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16])
     assert dict(zip(("rows", *DIGESTS), found, strict=True)) == dict(zip(("rows", *DIGESTS), rest, strict=True))
+
+
+def test_a_log_without_its_first_hand_is_no_game():
+    data = play(11)
+    assert len(encode_game(data)["labels"])
+    first, second = (m.start() for m in itertools.islice(re.finditer(b"<INIT", data), 2))
+    for front in (data[:first] + data[second:], data[:first] + data[data.rindex(b"<INIT"):]):
+        with pytest.raises(Unencodable, match="incomplete: the log does not begin with east 1"):
+            encode_game(front)

@@ -324,7 +324,7 @@ def redirect(to):
         if handler.path.startswith("/0/log"):
             reply(handler, b"", 302, Location=to.replace("PORT", str(handler.server.server_address[1])))
         else:
-            reply(handler, b'<mjloggm ver="2.3"></mjloggm>')
+            reply(handler, b"<mjloggm ver='2.3'><GO type='9'/></mjloggm>")
     return answer
 
 
@@ -379,7 +379,7 @@ def test_a_certificate_that_nobody_vouches_for_ends_the_download_before_anything
     def wrap(socket):
         return context.wrap_socket(socket, server_side=True)
 
-    with server(lambda handler: reply(handler, b"<mjloggm></mjloggm>"), wrap) as (url, asked):
+    with server(lambda handler: reply(handler, b"<mjloggm><GO type='9'/></mjloggm>"), wrap) as (url, asked):
         done = fetch(tmp_path / "w", url, MAX_REFUSALS="1")
         assert done.returncode == 1 and "its certificate cannot be verified" in done.stderr and not asked
         trusted = fetch(tmp_path / "w", url, MAX_REFUSALS="1", REQUESTS_CA_BUNDLE=str(tmp_path / "cert"))

@@ -12,6 +12,8 @@ import time
 import pytest
 from flows import ROOT, cache, environment, make, records, script, stand_in, start_make
 
+from lib.manifest import Manifest
+
 YEAR = "YEAR=2024"
 
 
@@ -255,3 +257,18 @@ def test_rooms_choose_and_a_changed_choice_makes_a_new_list(tmp_path):
         assert run(work, url, "MAX_NEW=0").returncode == 0
         many = (work / "game_ids_2024.txt").read_text().split()
     assert few and all("-00a9-" in game for game in few) and set(few) < set(many)
+
+
+def test_logs_that_are_refused_for_good_keep_no_other_waiting(tmp_path):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 12, "--fault", "404", "--fault-ids", "0.5") as (url, log):
+        run(work, url, "MAX_NEW=3")  # three are refused on the way
+        due = [r | {"retry_at": "2020-01-01T00:00:00Z"} for r in records(work).values() if r["status"] == "failed"]
+        Manifest(work).append(due)
+        assert len(due) >= 2
+        for _ in range(3):
+            run(work, url, "MAX_REFUSALS=2")  # each run meets with refusals in a row at its end
+        assert len(cache(work)) == 6
+        before = len(log())
+        run(work, url, "MAX_REFUSALS=2")
+        assert len(log()) - before <= 2

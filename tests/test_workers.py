@@ -87,6 +87,8 @@ def test_a_game_that_kills_its_workers_fails_and_the_rest_is_encoded(work, tmp_p
     assert done.returncode == 0 and "5 encoded, 1 failed" in done.stderr
     failed = records(work)[victim]
     assert failed["status"] == "failed" and "SIGKILL" in failed["error"]
+    # it may have died for another's fault: the next run tries once more, and then no more
+    assert "1 failed" in script("encode-batch", "--work", work, "--queued", "--jobs", 2, settings=settings).stderr
     assert "nothing to do" in script("encode-batch", "--work", work, "--queued").stderr
 
 

@@ -178,7 +178,8 @@ def test_the_same_bytes_under_another_id_are_a_duplicate_and_only_the_copy_goes(
 
 
 @pytest.mark.parametrize(("event", "keep_file", "is_twin"), [
-    ({"status": "encoded", "shard": "shard_00000"}, False, True),
+    ({"status": "encoded", "shard": "shard_00000"}, True, True),
+    ({"status": "encoded", "shard": "shard_00000"}, False, False),  # the new one is the last copy
     ({"status": "failed", "stage": "encode", "error": "x"}, True, True),
     ({"status": "failed", "stage": "encode", "error": "x"}, False, False),
     ({"status": "corrupt"}, True, False),
