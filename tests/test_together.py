@@ -148,10 +148,7 @@ def used(directory):
 
 def test_compaction_needs_no_more_than_one_shard_of_extra_disk(tmp_path, ready, logs, right):
     work, shard_rows = faulty.copy(ready("compact-shards"), tmp_path), 500
-    faulty.ok("compact-shards", "--work", work, "--shard-rows", 1, "--layout", "dense")
-    for n in range(4):  # more shards, with as many stale ones
-        queue_again(work, faulty.game(n))
-        faulty.ok(ENCODE[0], "--work", work, *ENCODE[1:])
+    faulty.ok("compact-shards", "--work", work, "--shard-rows", 1, "--layout", "dense")  # a shard a game, nothing stale
     before, seen, stop = used(work / "cache"), [], threading.Event()
 
     def sample():
@@ -166,8 +163,8 @@ def test_compaction_needs_no_more_than_one_shard_of_extra_disk(tmp_path, ready, 
     row = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in schema.ARRAYS.values())
     shard = shard_rows * row + 10_000  # headers, meta.json, index.json
     assert done.stderr.count("<-") == 2 and len(seen) > 50
-    assert before < max(seen) <= before + shard  # it was seen at work, and kept to its room
-    assert used(work / "cache") < before
+    assert before + shard // 4 < max(seen) <= before + shard  # it was seen at work, and kept to its room
+    assert abs(used(work / "cache") - before) < 10_000
     assert_right(work, logs, right)
 
 
