@@ -16,7 +16,7 @@ from lib.errors import Problem
 
 _BLOCK = 1 << 24  # bytes read at a time
 _TOGETHER = 500  # lines parsed at a time
-_TEXT = (str, type(None))
+TEXT = (str, type(None))
 
 
 def now():
@@ -73,15 +73,13 @@ class Manifest:
     latest: gid -> its current record, in the order in which the ids first appeared
     bad: the numbers, from 1, of the lines that are no records
     claims: shard -> {gid: rows} of all `encoded` events that ever named the shard
-    lines: if asked for, gid -> the line of its current record, None if the record has taken something from an older one
     """
 
-    def __init__(self, work, keep_lines=False):
+    def __init__(self, work):
         """Read the manifest of `work`. Raises OSError, Problem if there is no such work directory."""
         if not os.path.isdir(work):
             raise Problem(f"{work}: no such work directory")
         self.path = workdir.path(work, workdir.MANIFEST)
-        self.lines = {} if keep_lines else None
         self._forget()
         self.refresh()
 
@@ -116,7 +114,7 @@ class Manifest:
     def _read(self, f, end):
         """Take in what stands between the last read and `end`, whole lines or a tail without a newline."""
         self._inode = os.fstat(f.fileno()).st_ino
-        if not self._offset and end >= snapshot.LARGE and self.lines is None:
+        if not self._offset and end >= snapshot.LARGE:
             self._resume(f, end)
         f.seek(self._offset)
         rest = b""
@@ -149,18 +147,20 @@ class Manifest:
                 self._kept = self._offset
 
     def _take(self, lines):
+        put, bad, number = self._put, self.bad, self._lines
         for start in range(0, len(lines), _TOGETHER):
             some = lines[start:start + _TOGETHER]
-            for number, (line, record) in enumerate(zip(some, _parse_many(some), strict=True), self._lines + 1):
-                if line and not (record and self._put(record, line)):
-                    self.bad.append(number)
-            self._lines += len(some)
+            for line, record in zip(some, _parse_many(some), strict=True):
+                number += 1
+                if not (record and put(record, line)) and line:
+                    bad.append(number)
+        self._lines = number
 
     def _put(self, record, line):
         """Make a record the current one of its game; returns False if it is none. Called for each line: kept quick."""
         get = record.get
         game, status, sha256, shard = get("gid"), get("status"), get("sha256"), get("shard")
-        if not (type(game) is str and type(status) in _TEXT and type(sha256) in _TEXT and type(shard) in _TEXT):
+        if not (type(game) is str and type(status) in TEXT and type(sha256) in TEXT and type(shard) in TEXT):
             return False  # decisions are made by these
         before = self.latest.get(game)
         if before is None:
@@ -168,11 +168,11 @@ class Manifest:
                 return False
         else:
             known = before.get("sha256")
-            if known is not None and (sha256 is None or sha256 == known):
+            if known is not None:
                 if sha256 is None:
-                    record["sha256"], sha256, line = known, known, None
-                if "size" in before:
-                    record.setdefault("size", before["size"])
+                    record["sha256"] = sha256 = known
+                if sha256 == known and "size" in before and "size" not in record:
+                    record["size"] = before["size"]
         if status == "encoded" and shard:
             if shard not in self.claims:
                 self.claims[shard] = {}
@@ -182,8 +182,6 @@ class Manifest:
         if "dropped" in record and type(record["dropped"]) is list:  # shards no event named: their numbers stay used
             self.claims |= {str(name): {} for name in record["dropped"] if str(name) not in self.claims}
         self.latest[game] = record
-        if self.lines is not None:
-            self.lines[game] = line
         return True
 
     @contextlib.contextmanager

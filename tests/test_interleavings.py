@@ -124,8 +124,10 @@ class Pipeline(RuleBasedStateMachine):
     @rule(data=st.data(), how=st.sampled_from(["array", "meta", "directory"]))
     def break_a_shard(self, data, how):
         name = data.draw(st.sampled_from(shards.names(self.work)))
-        if how != "directory" or name in Manifest(self.work).claims:  # else nothing knows its number: it is free again
+        if how != "directory" or name in Manifest(self.work).claims:
             self.broken.add(name)
+        else:
+            self.broken.discard(name)  # nothing knows its number: it is free again
         if how == "array":
             os.truncate(npy(self.work, "labels", name), 100)
         elif how == "meta":

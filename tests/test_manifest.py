@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support import BAD_IDS, game
 
 from lib import files, manifest, workdir
+from lib.latest import Latest
 from lib.manifest import Manifest
 
 GAMES = [game(n) for n in range(4)]
@@ -73,6 +74,15 @@ def fresh(directory, data=b""):
     return path
 
 
+def printed(latest):
+    """What manifest-latest prints, as records; the size of the file is only carried on for the scripts."""
+    return without_size({game: json.loads(line) for game, line in latest.latest.items()})
+
+
+def without_size(records):
+    return {game: {key: value for key, value in record.items() if key != "size"} for game, record in records.items()}
+
+
 def content(path):
     with open(path, "rb") as f:
         return f.read()
@@ -83,6 +93,7 @@ def test_any_sequence_of_events_comes_to_what_the_model_says(shared, events):
     fresh(shared, b"".join(map(line, events)))
     read = Manifest(shared)
     assert read.latest == model(events) and not read.bad
+    assert printed(Latest(shared)) == without_size(read.latest)
     assert list(read.latest) == list(dict.fromkeys(event["gid"] for event in events))
     claims = {}
     for event in events:
@@ -149,6 +160,8 @@ def test_garbage_in_the_middle_is_counted_and_hides_no_neighbour(shared, lines):
     bad = [number for number, text in enumerate(lines, 1) if not is_event(text)]
     assert read.latest == model(json.loads(text) for text in lines if is_event(text))
     assert read.bad == bad
+    shown = Latest(shared)
+    assert printed(shown) == without_size(read.latest) and shown.bad == bad
 
 
 @pytest.mark.parametrize("text", BAD_IDS)
