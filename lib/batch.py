@@ -86,7 +86,7 @@ class Batch:
         """Put away what the workers have answered; yields the ids of shards that were closed."""
         for game, sha256, kind, what in self._workers.done():
             if kind == "encoded":
-                yield from self._store(game, sha256, encoder.unfold(what))
+                yield from self._store(game, sha256, what)
                 continue
             self._in_hand.discard(game)
             if kind == "error":
@@ -114,13 +114,14 @@ class Batch:
                 if self._say:
                     self._say(f"{event['gid']}: {event.get('error', 'its file is not what was downloaded: left out')}")
 
-    def _store(self, game, sha256, rows):
-        n = len(rows["labels"])
+    def _store(self, game, sha256, folded):
+        n = len(folded["labels"])
         if self._writer and self._writer.n_rows + n > self.shard_rows:
             yield from self.close()
         if not self._writer:
             self._writer = shards.Writer(self.work, self.layout)
-        self._writer.add(game, sha256, rows)
+        for rows in encoder.pieces(folded):
+            self._writer.add(game, sha256, rows)
         if self._writer.n_rows >= self.shard_rows:
             yield from self.close()
 

@@ -67,19 +67,24 @@ def bare_engine(hands):
 
 
 def encode_against_engine(work, logs):
-    """(seconds of the engine, of encoding and writing, rows) on one core, game by game in turn."""
+    """(seconds of the engine, of encoding, of encoding and writing, rows) on one core, game by game in turn."""
     workdir.make(work)
-    engine = encode = 0
+    totals = [0, 0, 0]
     writer = shards.Writer(work)
+
+    def write(game, log):
+        for rows in encoder.pieces(encoder.encode_folded(log)):
+            writer.add(game, "", rows)
+
     for game, log in logs:
-        hands = plan(log)
-        least = best(functools.partial(cpu, bare_engine, hands), functools.partial(cpu, encoder.encode_game, log))
-        engine, encode = engine + least[0], encode + least[1]
-        encode += cpu(writer.add, game, "", encoder.encode_game(log))
-    encode += cpu(writer.finish, encoder.ENCODER)
+        measures = (bare_engine, plan(log)), (encoder.encode_game, log), (write, game, log)
+        for i, least in enumerate(best(*(functools.partial(cpu, *measure) for measure in measures))):
+            totals[i] += least
+    end = cpu(writer.finish, encoder.ENCODER)  # of rows that were all written _REPEATS times
     n = writer.n_rows
     writer.discard()
-    return engine, encode, n
+    engine, encode, both = totals
+    return engine, encode, both + end / _REPEATS, n // _REPEATS
 
 
 def cpu(function, *args):
@@ -100,6 +105,14 @@ def command(words, **options):
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                    **options)
     return time.perf_counter() - start
+
+
+def layouts(work):
+    """What bin/bench-cache prints of the rows in `work`, one dict of texts a layout."""
+    words = [sys.executable, os.path.join(config.ROOT, "bin", "bench-cache"), "--work", work]
+    script("rebuild-index", "--work", work)
+    head, *lines = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
 
 
 def best(*measures):

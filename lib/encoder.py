@@ -9,6 +9,7 @@ from lib.schema import ARRAYS, MAX_SEQ_LEN, TOKEN_FEATURES
 
 ENCODER = {"name": "paipu", "version": "1"}
 
+PIECE_ROWS = 64  # 500 kB: what is unfolded is still in the processor's cache when it is written
 ROW_BYTES = MAX_SEQ_LEN * TOKEN_FEATURES
 SCORE = 13  # the segment: one for each seat, four tokens apart
 # tokens whose scalar is their count over a number: how far behind the last score they stand, and the number
@@ -61,6 +62,18 @@ def encode_folded(data):
         "origin": origin,
         "outcome": outcome,
     }
+
+
+def pieces(folded):
+    """Yield what `unfold` makes of it as several dicts, in order, each of some whole hands."""
+    hands = np.flatnonzero(np.diff(folded["origin"]["hand"], prepend=-1)).tolist()
+    ends = np.concatenate([[0], np.cumsum(folded["lengths"])]).tolist()
+    first, n = 0, len(folded["lengths"])
+    for stop in [*hands[1:], n]:
+        if stop - first >= PIECE_ROWS or stop == n:
+            rest = {name: array[first:stop] for name, array in folded.items() if name != "text"}
+            yield unfold({"text": folded["text"][ends[first] : ends[stop]], **rest})
+            first = stop
 
 
 def unfold(folded):

@@ -71,10 +71,14 @@ class Writer:
         self._arrays = LAYOUTS[layout].Writer(self.path)
 
     def add(self, game, sha256, rows):
-        """Append the rows of one game: a dict of the arrays of lib.schema. Raises OSError, and ValueError for arrays
-        that lib.schema has not."""
+        """Append rows of a game: a dict of the arrays of lib.schema. They may come in pieces, one call after the other.
+
+        Raises OSError, and ValueError for arrays that lib.schema has not.
+        """
         n = len(rows["labels"])
-        rows["origin"]["game"] = len(self.games)
+        if not self.games or self.games[-1]["gid"] != game:
+            self.games.append({"gid": game, "sha256": sha256, "start": self.n_rows, "n_rows": 0})
+        rows["origin"]["game"] = len(self.games) - 1
         arrays = {}
         for name, (shape, dtype) in schema.ARRAYS.items():
             arrays[name] = array = np.ascontiguousarray(rows[name])
@@ -82,7 +86,7 @@ class Writer:
                 raise ValueError(f"{game}: {name} is {array.dtype} {array.shape}, not {dtype} {(n, *shape)}")
         with files.naming(self.path):
             self._arrays.add(arrays)
-        self.games.append({"gid": game, "sha256": sha256, "start": self.n_rows, "n_rows": n})
+        self.games[-1]["n_rows"] += n
         self.n_rows += n
 
     def finish(self, encoder):

@@ -50,9 +50,9 @@ class SyntheticEncoder:
         self.seen = []
 
     @staticmethod
-    def unfold(folded):
-        """The synthetic rows know no shorter form."""
-        return folded
+    def pieces(folded):
+        """The synthetic rows know no shorter form, and no hands."""
+        yield folded
 
     def encode_folded(self, data):
         """Rows of noise that depends on `data` alone."""

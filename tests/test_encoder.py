@@ -14,7 +14,7 @@ from handwritten import LOOSE, drawn, hand, log, won
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lib.encoder import ENCODER, Unencodable, encode_game
+from lib.encoder import ENCODER, PIECE_ROWS, Unencodable, encode_folded, encode_game, pieces
 from lib.rigs import RIGS
 from lib.schema import ARRAYS, FIELD_VOCAB, NO_RIICHI, PASS, RIICHI, TSUMO
 from lib.selfplay import play
@@ -30,6 +30,8 @@ HEAVENLY = log(
 # seventy draws, each thrown at once; nobody is ready, nobody pays
 THROWN = (LOOSE * 4)[:70]
 QUIET_GAME = log(hand(" ".join(f"{i % 4}+{name} {i % 4}-{name}" for i, name in enumerate(THROWN)), drawn()))
+
+NOBODY_GAME = QUIET_GAME.replace(b"<INIT", b'<BYE who="0"/><BYE who="1"/><BYE who="2"/><BYE who="3"/><INIT')
 
 
 @cache
@@ -156,8 +158,19 @@ def test_the_server_plays_for_who_is_away():
     assert len(encode_game(always)["labels"]) > len(encode_game(data)["labels"])
 
 
+@pytest.mark.parametrize("data", [QUIET_GAME, play(4, hanchan=True), NOBODY_GAME])
+def test_the_pieces_of_a_game_are_whole_hands_and_come_to_its_rows(data):
+    rows, parts = encode_game(data), list(pieces(encode_folded(data)))
+    for name, array in rows.items():
+        assert np.concatenate([part[name] for part in parts]).tobytes() == array.tobytes()
+    hands = [set(part["origin"]["hand"].tolist()) for part in parts]
+    assert all(a.isdisjoint(b) for a, b in itertools.combinations(hands, 2))
+    assert all(len(part["labels"]) >= PIECE_ROWS for part in parts[:-1])
+    assert len(rows["labels"]) < 200 or len(parts) > 2
+
+
 def test_a_game_that_the_server_played_alone_has_no_rows():
-    rows = encode_game(QUIET_GAME.replace(b"<INIT", b'<BYE who="0"/><BYE who="1"/><BYE who="2"/><BYE who="3"/><INIT'))
+    rows = encode_game(NOBODY_GAME)
     assert {name: (array.shape, array.dtype) for name, array in rows.items()} == {
         name: ((0, *shape), dtype) for name, (shape, dtype) in ARRAYS.items()
     }
