@@ -11,6 +11,7 @@ from lib import files
 LARGE = 1 << 24  # bytes: a smaller manifest is read faster than it takes to think about it
 NEWS = 1 << 23  # bytes read after the last snapshot that make a new one worth writing
 _BLOCK = 1 << 24
+_SHORT = 24  # characters: times, statuses, names of shards
 _PROGRAM = ("manifest.py", "gid.py", "snapshot.py")  # what decides how lines become state
 
 
@@ -56,9 +57,13 @@ def load(path, f, end):
 
 
 def save(path, proof, offset, state):
-    """Keep `state`, which comes from the first `offset` bytes of the manifest, hashed into `proof`. Raises OSError, and
-    ValueError for a state that cannot be kept."""
-    payload = marshal.dumps(state)
+    """Keep `state`, (lines, bad, latest, claims) of a Manifest, which comes from the first `offset` bytes of it, hashed
+    into `proof`. Raises OSError, and ValueError for a state that cannot be kept."""
+    lines, bad, latest, claims = state
+    # what many records have in common is written once, and so read quicker and kept once in memory
+    latest = {game: {key: sys.intern(value) if type(value) is str and len(value) < _SHORT else value
+                     for key, value in record.items()} for game, record in latest.items()}
+    payload = marshal.dumps((lines, bad, latest, claims))
     with files.replacing(_path(path)) as f:
         f.write(_seal(proof, payload) + offset.to_bytes(8, "big"))
         f.write(payload)
