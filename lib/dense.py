@@ -1,5 +1,6 @@
 """The dense layout of a shard: an .npy file for each array of lib.schema, for anyone who has np.load(mmap_mode="r")."""
 
+import concurrent.futures
 import functools
 import hashlib
 import io
@@ -10,12 +11,16 @@ import numpy as np
 
 from lib import ragged, schema
 
+_FLUSH = 1 << 27  # bytes after which the large files are sent to the disk, while the next games are encoded
+_LARGE = ("tokens", "scalars")
+
 
 class Writer:
     """The files of one shard in the making, in its directory `path`."""
 
     def __init__(self, path):
         """Raises OSError."""
+        self._flusher, self._flush, self._unsent = concurrent.futures.ThreadPoolExecutor(1), None, 0
         self._files = {name: open(_file(path, name), "wb") for name in schema.ARRAYS}  # noqa: SIM115
         self._digests = {name: hashlib.sha256() for name in schema.ARRAYS}
         self._n_rows = 0
@@ -32,19 +37,33 @@ class Writer:
             data = array.view("u1") if array.size else b""
             self._files[name].write(data)
             self._digests[name].update(data)
+            self._unsent += array.nbytes
         self._n_rows += len(rows["labels"])
+        if self._unsent >= _FLUSH:
+            self._await_flush()
+            self._flush, self._unsent = self._flusher.submit(self._sync, _LARGE), 0
 
     def finish(self):
         """Complete the files, durably; returns what meta.json has to say about them. Raises OSError."""
+        self._await_flush()
         self._write_headers()
         for f in self._files.values():
             f.flush()
-            os.fsync(f.fileno())
-            f.close()
+        self._sync(self._files)
+        self.close()
         return {"sha256": {name: digest.hexdigest() for name, digest in self._digests.items()}}
+
+    def _sync(self, names):
+        for name in names:
+            os.fsync(self._files[name].fileno())
+
+    def _await_flush(self):
+        if self._flush:
+            self._flush.result()  # a failed write is told to one fsync only: it must not be lost with it
 
     def close(self):
         """Let go of the files, finished or not. Raises OSError."""
+        self._flusher.shutdown()
         for f in self._files.values():
             f.close()
 

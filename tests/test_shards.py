@@ -1,5 +1,6 @@
 """Shards: rows come back as they went in, and a shard appears whole or not at all."""
 
+import errno
 import os
 import shutil
 
@@ -52,6 +53,23 @@ def test_a_shard_is_written_straight_to_disk(work):
     writer.add(game(0), "aa", rows)
     size = os.path.getsize(os.path.join(writer.path, "tokens.npy"))
     assert size - before >= rows["tokens"].nbytes - (1 << 17)  # no more than a buffer is held back
+    writer.discard()
+    assert os.listdir(workdir.cache(work)) == []
+
+
+def test_a_write_that_fails_on_its_way_to_the_disk_fails_the_shard(work, monkeypatch):
+    def fails_once(fd):
+        monkeypatch.setattr(os, "fsync", fsync)  # the kernel tells of a lost page to one fsync, and to no other
+        raise OSError(errno.EIO, "lost")
+
+    fsync = os.fsync
+    monkeypatch.setattr(dense, "_FLUSH", 1 << 16)
+    monkeypatch.setattr(os, "fsync", fails_once)
+    writer = shards.Writer(work)
+    with pytest.raises(OSError, match="lost"):
+        for n in range(3):
+            writer.add(game(n), "aa", noise(b"", 20))
+        writer.finish(ENCODER)
     writer.discard()
     assert os.listdir(workdir.cache(work)) == []
 
