@@ -40,7 +40,8 @@ class Batch:
         """Encode `ids` as they come; yields each id once its shard is in place and its event is appended.
 
         An id of None means that none is there just now: the file `source` can be read when there is. A game that cannot
-        be encoded is `failed`, one whose bytes are not the recorded ones is `corrupt`. Raises OSError; what was encoded
+        be encoded is `failed`, one whose bytes are not the recorded ones is `corrupt`, one whose file cannot be read is
+        counted as unreadable and stays as it is. Raises OSError; what was encoded
         but not yet in place is dropped then, and is encoded again by the next run.
         """
         try:
@@ -92,7 +93,11 @@ class Batch:
             if kind == "error":
                 raise what
             record = self.manifest.latest.get(game, {})
-            if kind in ("failed", "died"):
+            if kind == "unreadable":
+                self.tally[kind] += 1
+                if self._say:
+                    self._say(f"{game}: its file cannot be read ({what}): left as it is")
+            elif kind in ("failed", "died"):
                 # who died may have been killed for another's fault: the next run tries it once more
                 again = kind == "died" and not record.get("error", "").startswith("the encoder died")
                 self._settle({"gid": game, "status": "failed", "error": what, "stage": "encode",

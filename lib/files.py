@@ -28,6 +28,22 @@ def naming(path):
         raise
 
 
+class Unreadable(OSError):
+    """A file is there, but it may not be read, or the disk cannot: that hinders only who needs this file."""
+
+
+@contextlib.contextmanager
+def reading(path):
+    """A block whose OSErrors that are the fault of one file, which is read there, are Unreadable and name `path`."""
+    try:
+        with naming(path):
+            yield
+    except OSError as e:
+        if e.errno in (errno.EACCES, errno.EPERM, errno.EIO):
+            raise Unreadable(e.errno, e.strerror, path) from None
+        raise
+
+
 def sync_dir(path):
     """fsync a directory, so that the names in it survive a loss of power."""
     fd = os.open(path or os.curdir, os.O_RDONLY | os.O_DIRECTORY)

@@ -19,8 +19,8 @@ _RACY = 2  # seconds: a file that was changed so shortly before it was hashed ma
 def hash_files(work, wanted, jobs):
     """Yield (gid, sha256, stamp) for pairs (gid, size or None) of games with files in xml/.
 
-    sha256 is '' for a file of another size than expected, which is not hashed, and None where there is no regular file.
-    stamp: what the file looked like, for `Seen`. Raises OSError.
+    sha256 is '' for a file of another size than expected, which is not hashed, None where there is no regular file, and
+    a files.Unreadable for one that cannot be read. stamp: what the file looked like, for `Seen`. Raises OSError.
     """
     wanted = iter(wanted)
     chunks = iter(lambda: [work, *itertools.islice(wanted, _CHUNK)], [work])
@@ -39,27 +39,34 @@ def _hash_chunk(chunk):
     work, *wanted = chunk
     results = []
     for game, size in wanted:
+        path = workdir.xml(work, game)
         try:
-            fd = os.open(workdir.xml(work, game), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError as e:
-            if not isinstance(e, FileNotFoundError) and not os.path.islink(workdir.xml(work, game)):
-                raise
-            results.append((game, None, None))
-            continue
-        try:
-            info = os.fstat(fd)
-            if not stat.S_ISREG(info.st_mode):
-                results.append((game, None, None))
-            elif size is not None and size != info.st_size:
-                results.append((game, "", None))
-            else:
-                digest = hashlib.sha256()
-                while block := os.read(fd, 1 << 20):
-                    digest.update(block)
-                results.append((game, digest.hexdigest(), stamp(info)))
-        finally:
-            os.close(fd)
+            with files.reading(path):
+                results.append((game, *_hash_file(path, size)))
+        except files.Unreadable as e:
+            results.append((game, e, None))
     return results
+
+
+def _hash_file(path, size):
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as e:
+        if not isinstance(e, FileNotFoundError) and not os.path.islink(path):
+            raise
+        return None, None
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            return None, None
+        if size is not None and size != info.st_size:
+            return "", None
+        digest = hashlib.sha256()
+        while block := os.read(fd, 1 << 20):
+            digest.update(block)
+        return digest.hexdigest(), stamp(info)
+    finally:
+        os.close(fd)
 
 
 def stamp(info):

@@ -13,19 +13,21 @@ import signal
 import subprocess
 import sys
 
-from lib import config, encoder, xmls
+from lib import config, encoder, files, xmls
 
 _TRIES = 2  # a worker may be killed for reasons that are not its game's: a game that kills two is at fault
 
 
 def answer(work, game, sha256):
     """What comes of a game's file that should have this hash: ('encoded', folded rows), ('failed', reason), ('corrupt',
-    hash found), ('missing', None), and, from Workers, ('died', reason) or ('error', OSError)."""
+    hash found), ('missing', None), ('unreadable', why), and, from Workers, ('died', reason) or ('error', OSError)."""
     try:
         data, found = xmls.read(work, game)
         return ("encoded", encoder.encode_folded(data)) if found == sha256 else ("corrupt", found)
     except encoder.Unencodable as e:
         return "failed", str(e)
+    except files.Unreadable as e:
+        return "unreadable", e.strerror
     except OSError as e:  # also of a file that is not there if the work directory is not there either
         return ("missing", None) if isinstance(e, FileNotFoundError) and os.path.isdir(work) else ("error", e)
 

@@ -20,10 +20,10 @@ def judge(record, sha256):
 def check(work, manifest, ids=None, jobs=1, seen=None, trust=False, oldest=None):
     """Yield (kind, gid or file name) for each file of xml/ and each downloaded game without one.
 
-    kind: ok, corrupt, missing, unknown, absent (no file, and none is needed), or foreign for a file whose name is no
-    game id. `ids` limits it to these; jobs: processes that hash. seen: a lib.hashes.Seen to be kept up to date; trust:
-    files that look as they did at their last good hash are not hashed again; oldest: hash so many only, those that
-    were hashed longest ago. Raises OSError.
+    kind: ok, corrupt, missing, unknown, unreadable, absent (no file, and none is needed), or foreign for a file whose
+    name is no game id. `ids` limits it to these; jobs: processes that hash. seen: a lib.hashes.Seen to be kept up to
+    date; trust: files that look as they did at their last good hash are not hashed again; oldest: hash so many only,
+    those that were hashed longest ago. Raises OSError.
     """
     latest, present = manifest.latest, set()
     if ids is None:
@@ -66,7 +66,9 @@ def _looks_sound(work, game, sha256, seen):
 
 
 def _judge_found(record, sha256):
-    """The kind of a file with this hash, None for no file."""
+    """The kind of a file with this hash, None for no file, Unreadable for one that nobody can judge."""
+    if isinstance(sha256, files.Unreadable):
+        return "unreadable"
     if sha256 is None:
         return "missing" if record.get("status") == "downloaded" else "absent"
     return judge(record, sha256)
@@ -78,6 +80,8 @@ def _judge_again(work, game, record):
         data, sha256 = read(work, game)
     except FileNotFoundError:
         return _judge_found(record, None)
+    except files.Unreadable as e:
+        return _judge_found(record, e)
     kind = judge(record, sha256)
     return "unknown" if kind == "corrupt" and _is_news(record, data, sha256) else kind
 
@@ -107,7 +111,7 @@ def adopt(work, manifest, game):
     """Take in the file of a game that the manifest does not know, or knows as lost or failed with other bytes.
 
     Returns the status appended ('downloaded', 'duplicate'), 'left' when the file is where it belongs already, is
-    damaged or gone, 'deleted' when it was a duplicate's left-over. Raises OSError.
+    damaged or gone, 'deleted' when it was a duplicate's left-over. Raises files.Unreadable, OSError.
     """
     if _is_settled(manifest.latest.get(game)):
         return "left"
@@ -180,14 +184,16 @@ def _is_sound(work, record, sha256):
     if record.get("sha256") != sha256 or record.get("status") not in ("encoded", "downloaded", "failed"):
         return False
     try:
-        return files.sha256(workdir.xml(work, record["gid"])) == sha256
-    except FileNotFoundError:
+        return read(work, record["gid"])[1] == sha256
+    except (FileNotFoundError, files.Unreadable):
         return False
 
 
 def read(work, game):
-    """(bytes, sha256) of a game's file; raises OSError. Of a file that is too long to be a log, only its beginning."""
-    with files.open_regular(workdir.xml(work, game)) as f:
+    """(bytes, sha256) of a game's file; raises files.Unreadable, OSError. Of one that is too long to be a log, only its
+    beginning."""
+    path = workdir.xml(work, game)
+    with files.reading(path), files.open_regular(path) as f:
         data = f.read(_LIMIT + 1)
         digest = hashlib.sha256(data)
         while rest := f.read(1 << 20):

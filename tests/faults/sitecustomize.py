@@ -4,7 +4,8 @@ Nothing in bin/ or lib/ knows of it. Every call that changes a file passes here,
 the path that it changes (rename: the new name). TENHOU_FAULT="WHAT CALL GLOB N" strikes the Nth call whose name is CALL
 (or * for any) and whose path matches GLOB: WHAT is `before` or `after` (SIGKILL then), `half` (SIGKILL after half of a
 write), `vanish` (all that GLOB names up to its * is removed before the call) or the name of an errno, which is raised
-in the call's place. TENHOU_TRACE=FILE gets a line for each call.
+in the call's place. TENHOU_TRACE=FILE gets a line for each call. Files opened to be read pass here too, as the call
+`read`, which * does not mean and which is not traced; it is struck from the Nth time on.
 """
 
 import builtins
@@ -35,9 +36,9 @@ class _Fault:
         self.left = int(count)
 
     def strikes(self, call, path):
-        if self.call in (call, "*") and fnmatch.fnmatch(path, self.glob):
+        if self.call in (call, "*" if call != "read" else call) and fnmatch.fnmatch(path, self.glob):
             self.left -= 1
-            return self.left == 0
+            return self.left == 0 or (call == "read" and self.left < 0)
         return False
 
 
@@ -49,7 +50,7 @@ def _hooked(name, real, path_of, changes=lambda *args, **kwargs: True):
         if not changes(*args, **kwargs):
             return real(*args, **kwargs)
         path = path_of(*args, **kwargs)
-        if _TRACE:
+        if _TRACE and name != "read":
             with _open(_TRACE, "a") as f:
                 f.write(f"{name} {path}\n")
         if not _FAULT.strikes(name, path):
@@ -83,8 +84,11 @@ def _install():
         setattr(os, name, _hooked(name, getattr(os, name), own))
     for name in ("rename", "replace", "link", "symlink"):
         setattr(os, name, _hooked(name, getattr(os, name), new))
+    os.open = _hooked("read", os.open, own, lambda path, flags, *args, **kwargs: not flags & (os.O_CREAT | os.O_RDWR))
     os.open = _hooked("open", os.open, own, lambda path, flags, *args, **kwargs: flags & (os.O_CREAT | os.O_TRUNC))
-    builtins.open = _hooked("open", _open, own, lambda path, mode="r", *args, **kwargs: (
+    builtins.open = _hooked("read", _open, own, lambda path, mode="r", *args, **kwargs: (
+        isinstance(path, (str, bytes, os.PathLike)) and not set(mode) & set("wax+")))
+    builtins.open = _hooked("open", builtins.open, own, lambda path, mode="r", *args, **kwargs: (
         isinstance(path, (str, bytes, os.PathLike)) and set(mode) & set("wax+")))
 
 
