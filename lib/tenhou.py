@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import email.utils
 import re
+import signal
 import ssl
 import time
 import urllib.parse
@@ -17,6 +18,7 @@ _MARGIN = 0.05  # seconds on top of DELAY: the way to the server may take longer
 _REDIRECTS = 3
 ATTEMPTS = 3  # for a passing fault; after 429 or 503 there is one more, after 403 or 404 none
 _LONGEST_PAUSE = 600  # seconds; a server that asks for more is left alone
+_PATIENCE = 4  # times TIMEOUT that an answer may take as a whole, for each 16 MB that it may have
 MIN_DELAY = 1  # seconds, for every server but one on this machine
 
 
@@ -130,7 +132,7 @@ class Session:
         for _ in range(_REDIRECTS + 1):
             self._take_turn()
             try:
-                with self._waiting():
+                with self._waiting(), _in_time(_PATIENCE * self.timeout * max(1, limit >> 24)):
                     response = self._ask(url, receive, limit, headers)
             finally:
                 self._stamp()
@@ -140,7 +142,6 @@ class Session:
         raise Fault("passing", "too many redirects")
 
     def _ask(self, url, receive, limit, headers):
-        deadline = time.monotonic() + 10 * self.timeout + limit / 100_000  # a server that drips is slow too
         try:
             with self._http.get(url, headers=headers, timeout=self.timeout, stream=True, allow_redirects=False) as r:
                 if r.is_redirect:
@@ -156,8 +157,6 @@ class Session:
                     size += len(chunk)
                     if size > limit:
                         raise Fault("passing", f"body of more than {limit} bytes")
-                    if time.monotonic() > deadline:
-                        raise Fault("passing", f"timed out: {size} bytes in {10 * self.timeout:g} s")
                     sink(chunk)
                 return r
         except requests.exceptions.Timeout:
@@ -204,6 +203,22 @@ class Session:
         if not (own and safe):
             raise Problem(f"{self.host} redirects to {parts.scheme}://{parts.hostname}: not followed; has it moved?")
         return url
+
+
+@contextlib.contextmanager
+def _in_time(seconds):
+    """A block that raises Fault when it is not done by then: TIMEOUT is for each byte, and a server may drip them."""
+
+    def late(signum, frame):
+        raise Fault("passing", f"too slow: no whole answer in {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _cause(error, *kinds):

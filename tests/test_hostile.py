@@ -313,6 +313,41 @@ def test_a_log_that_is_far_too_long_is_not_downloaded(tmp_path, what, announced)
         quick_and_small(seconds, memory)
 
 
+def drip(head, body):
+    """An answer of which each byte comes well within TIMEOUT, and the whole never."""
+    def answer(handler):
+        with contextlib.suppress(ConnectionError):
+            handler.wfile.write(head)
+            while True:
+                handler.wfile.write(body)
+                time.sleep(0.05)
+    return answer
+
+
+DRIPS = {
+    "a body of announced length": (b"HTTP/1.0 200 OK\r\nContent-Length: 60000\r\n\r\n", b"<"),
+    "a body in chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n<\r\n"),
+    "headers": (b"HTTP/1.0 200 OK\r\nX: ", b"x"),
+}
+
+
+@pytest.mark.parametrize("what", DRIPS)
+def test_a_server_that_drips_is_given_up_in_a_few_times_timeout_and_the_next_game_is_asked_for(tmp_path, what):
+    def answer(handler):
+        if game(1) in handler.path:
+            drip(*DRIPS[what])(handler)
+        else:
+            reply(handler, b"<mjloggm ver='2.3'><GO type='9'/></mjloggm>")
+
+    with server(answer) as (url, asked):
+        start = time.monotonic()
+        done = script("fetch-paipu", "--work", tmp_path, game(1), game(2), timeout=60,
+                      settings={"TENHOU_URL": url, "DELAY": "0", "TIMEOUT": "0.5"})
+    assert done.returncode == 0 and 6 < time.monotonic() - start < 20 and len(asked) == 4, done.stderr
+    assert records(tmp_path)[game(1)]["error"] == "too slow: no whole answer in 2 s"
+    assert records(tmp_path)[game(2)]["status"] == "downloaded"
+
+
 # redirects and TLS
 
 def fetch(work, url, **settings):
