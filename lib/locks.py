@@ -10,7 +10,8 @@ from lib.errors import Busy
 from lib.files import is_alive, naming
 from lib.manifest import now
 
-_STAMP = 20  # digits of the time stamp that a lock file begins with
+_STAMP = 20  # digits of each of the times that a lock file begins with
+_HEAD = 2 * _STAMP + 1
 
 
 @contextlib.contextmanager
@@ -24,29 +25,29 @@ def held(path, what, pid=None):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(fd, 500, _STAMP + 1).decode(errors="replace").strip()
+            holder = os.pread(fd, 500, _HEAD + 1).decode(errors="replace").strip()
             raise Busy(f"busy: {what} ({holder or 'holder unknown'}); try later") from None
         text = f"\npid {pid or os.getpid()}, since {now()}, in {os.getcwd()}\n".encode()
         with naming(path):
-            stamp(fd, last_stamp(fd))
-            os.ftruncate(fd, _STAMP + os.pwrite(fd, text, _STAMP))
+            stamp(fd, *stamps(fd))
+            os.ftruncate(fd, _HEAD + os.pwrite(fd, text, _HEAD))
         yield fd
     finally:
         os.close(fd)
 
 
-def stamp(fd, nanoseconds):
-    """Put a time into a lock file that is held; it stays there when the lock is let go of.
+def stamp(fd, last, until):
+    """Put two times, in nanoseconds, into a lock file that is held; they stay there when the lock is let go of.
 
     In the file, not on it: only its owner may set a file's times, and every user of this machine is the same guest.
     """
-    os.pwrite(fd, f"{nanoseconds:0{_STAMP}d}".encode(), 0)
+    os.pwrite(fd, f"{last:0{_STAMP}d} {until:0{_STAMP}d}".encode(), 0)
 
 
-def last_stamp(fd):
-    """The time that was last put into a lock file, in nanoseconds; 0 if there is none."""
-    text = os.pread(fd, _STAMP, 0)
-    return int(text) if len(text) == _STAMP and text.isdigit() else 0
+def stamps(fd):
+    """The times that were last put into a lock file; 0 for each that is not there."""
+    text = os.pread(fd, _HEAD, 0)
+    return [int(part) if len(part) == _STAMP and part.isdigit() else 0 for part in (text[:_STAMP], text[_STAMP + 1:])]
 
 
 def _open(path):
@@ -62,7 +63,7 @@ def _open(path):
 def holder_is_alive(path):
     """False if the process that took the lock `path` is gone, though one that inherited it may still be at work."""
     with open(path, encoding="utf-8", errors="replace") as f:
-        found = re.match(r"pid ([0-9]+),", f.read(500)[_STAMP + 1:])
+        found = re.match(r"pid ([0-9]+),", f.read(500)[_HEAD + 1:])
     return not found or is_alive(int(found[1]))
 
 

@@ -11,10 +11,9 @@ import urllib.parse
 
 import requests
 
-from lib import config, locks
+from lib import config, turns
 from lib.errors import Problem, Usage
 
-_MARGIN = 0.05  # seconds on top of DELAY: the way to the server may take longer for one request than for the next
 _REDIRECTS = 3
 ATTEMPTS = 3  # for a passing fault; after 429 or 503 there is one more, after 403 or 404 none
 _LONGEST_PAUSE = 600  # seconds; a server that asks for more is left alone
@@ -73,9 +72,7 @@ class Session:
         self._exit.close()
 
     def _open(self):
-        name = f"fetch-{urllib.parse.urlsplit(self.base).netloc}"
-        self._lock = self._exit.enter_context(locks.held(
-            locks.machine_path(name), f"another process of this machine is asking {self.base}"))
+        self._turns = self._exit.enter_context(turns.held(self.base, self.delay))
         self._http = self._exit.enter_context(requests.Session())
         self._http.headers["User-Agent"] = config.get("USER_AGENT")
 
@@ -83,18 +80,6 @@ class Session:
         """Wait, unless a signal comes."""
         with self._waiting():
             time.sleep(max(0, seconds))
-
-    def _take_turn(self):
-        """Wait until `delay` seconds have passed since the last request of any process of this machine."""
-        since = time.time() - locks.last_stamp(self._lock) / 1e9
-        if since >= 0:  # else the clock was set back
-            self.pause(self.delay + _MARGIN - since if self.delay else 0)
-        else:
-            self.pause(self.delay)
-        self._stamp()
-
-    def _stamp(self):
-        locks.stamp(self._lock, time.time_ns())
 
     def persist(self, name, call):
         """What `call()` returns, called again after a fault that may pass, with growing pauses.
@@ -108,6 +93,7 @@ class Session:
             except Fault as e:
                 self._refusals = 0 if e.kind == "passing" else self._refusals + 1
                 if self._refusals >= self.max_refusals:
+                    self._turns.stay_away(e.retry_after or 0)
                     text = (f"{self.host}: {self._refusals} requests in a row without success, the last for {name}: "
                             f"{e}; stopped, nothing is held against the games; try again later")
                     raise Refused(text, e) from None
@@ -130,12 +116,13 @@ class Session:
             self._open()
         url = self.base + path
         for _ in range(_REDIRECTS + 1):
-            self._take_turn()
+            self.pause(self._turns.left())
+            self._turns.stamp()
             try:
                 with self._waiting(), _in_time(_PATIENCE * self.timeout * max(1, limit >> 24)):
                     response = self._ask(url, receive, limit, headers)
             finally:
-                self._stamp()
+                self._turns.stamp()
             if not response.is_redirect:
                 return response
             url = self._allowed(url, response.headers["Location"])
@@ -186,8 +173,9 @@ class Session:
                 return None
             seconds = (when - datetime.datetime.now(when.tzinfo or None)).total_seconds()
         if seconds > _LONGEST_PAUSE:
-            raise Problem(f"{self.host} asks to come back in {seconds:.0f} s (HTTP {response.status_code}); "
-                          "nothing more is asked for now, run again then")
+            until = turns.utc(self._turns.stay_away(seconds))
+            raise Problem(f"{self.host} asks us to stay away until {until} (HTTP {response.status_code}); "
+                          "nothing more is asked for, run again then")
         return max(0, seconds)
 
     def _allowed(self, url, location):

@@ -1,9 +1,12 @@
 """make run against a stand-in for Tenhou: politeness, interruption, faults, refusals."""
 
+import calendar
 import contextlib
+import email.utils
 import itertools
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -11,10 +14,13 @@ import time
 
 import pytest
 from flows import ROOT, cache, environment, make, records, script, stand_in, start_make
+from test_hostile import reply, server
 
+from lib import locks
 from lib.manifest import Manifest
 
 YEAR = "YEAR=2024"
+A, B = "2024010100gm-00a9-0000-00000001", "2024010100gm-00a9-0000-00000002"
 
 
 def run(work, url, *more, delay=0, **options):
@@ -125,6 +131,48 @@ def test_a_server_that_refuses_everything_is_left_alone_and_nothing_is_held_agai
     with stand_in(tmp_path, "--games", 9) as (url, _):
         assert run(work, url).returncode == 0
     assert len(cache(work)) == 9
+
+
+def date_in(seconds):
+    return email.utils.formatdate(time.time() + seconds, usegmt=True)
+
+
+@pytest.mark.parametrize("wish", [lambda: "21600", lambda: date_in(21600), lambda: "9" * 30])
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_asks_for_hours_is_not_asked_by_any_later_run_before(tmp_path, wish, status):
+    now = time.time()
+    with server(lambda handler: reply(handler, b"", status, Retry_After=wish())) as (url, asked):
+        place = url.removeprefix("http://")
+        path = locks.machine_path(f"fetch-{place}")
+        try:
+            first = script("fetch-paipu", "--work", tmp_path / "a", A, settings={"TENHOU_URL": url, "DELAY": "0"})
+            told = re.search(r"127\.0\.0\.1 asks us to stay away until (\S+) \(HTTP", first.stderr)
+            assert first.returncode == 1 and len(asked) == 1 and not (tmp_path / "a" / "manifest.jsonl").exists()
+            hours = (calendar.timegm(time.strptime(told[1], "%Y-%m-%dT%H:%M:%SZ")) - now) / 3600
+            assert hours > 700 if "999" in wish() else 5.9 < hours < 6.1
+            for name, *args in (["fetch-paipu", B, "--retry"], ["fetch-index", "--year", 2024]):
+                later = script(name, "--work", tmp_path / "b", *args,
+                               settings={"TENHOU_URL": url, "DELAY": "0", "RETRY": "1"})
+                assert later.returncode == 1 and later.stderr == (
+                    f"{name}: {place} has asked us to stay away until {told[1]} (noted in {path}); "
+                    "nothing was asked for\n")
+            assert len(asked) == 1
+            with open(path, "rb+") as f:
+                locks.stamp(f.fileno(), 0, int(time.time() * 1e9))  # the time has come
+            script("fetch-paipu", "--work", tmp_path / "b", B, settings={"TENHOU_URL": url, "DELAY": "0"})
+            assert len(asked) == 2
+        finally:
+            os.unlink(path)  # the next server on this port is to be asked
+
+
+def test_a_run_that_stopped_for_refusals_leaves_the_next_one_the_pause_that_was_asked_for(tmp_path):
+    with server(lambda handler: reply(handler, b"", 503, Retry_After="2")) as (url, asked):
+        for expected in (1, 1, 2):
+            done = script("fetch-paipu", "--work", tmp_path, A,
+                          settings={"TENHOU_URL": url, "DELAY": "0", "MAX_REFUSALS": "1"})
+            assert done.returncode == 1 and len(asked) == expected, done.stderr
+            if "nothing was asked for" in done.stderr:
+                time.sleep(2)
 
 
 def test_of_two_fetchers_of_a_machine_one_is_busy(tmp_path):
