@@ -52,10 +52,12 @@ encode:
 ifneq ($(YEAR),)
 $(WORK)/raw/scraw$(YEAR).zip:
 	@bin/fetch-index $(QUIET)
-$(LIST): $(WORK)/raw/scraw$(YEAR).zip $(WORK)/raw/rooms $(wildcard $(WORK)/raw/scc$(YEAR)*)
+$(LIST): $(WORK)/raw/sources$(YEAR)
 	@bin/extract-ids $(QUIET) --output $@
-$(WORK)/raw/rooms: FORCE
-	@mkdir -p $(@D); [ "$$(cat $@ 2>/dev/null)" = '$(ROOMS)' ] || echo '$(ROOMS)' >$@
+# what the list is made of: a file put there by hand may be older than the list, and so its time alone says nothing
+$(WORK)/raw/sources$(YEAR): $(WORK)/raw/scraw$(YEAR).zip FORCE
+	@now="$$(echo "$$ROOMS"; cd $(@D); stat -c '%n %s %y %i' scraw$(YEAR).zip scc$(YEAR)* 2>/dev/null || :)"; \
+	  [ "$$(cat $@ 2>/dev/null)" = "$$now" ] || { rm -f $(LIST); echo "$$now" >$@; }
 FORCE:
 endif
 

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import io
+import os
 import re
 import zipfile
 import zlib
@@ -53,21 +54,25 @@ def zip_problem(path):
 def ids(path, tell):
     """Yield the id of each game that a zip, or a page, plain or gzipped, lists; `tell(text)` for each bad link or page.
 
-    Memory stays small whatever the file is. Raises OSError, Problem for a file that cannot be read as what it is.
+    Memory stays small whatever the file is. Raises OSError, Problem for a file that cannot be read as what it is, and
+    for a zip, or what is called one, that has no page of games.
     """
     with open(path, "rb") as f:
-        if f.read(4) != b"PK\x03\x04":
+        if f.read(4) != b"PK\x03\x04" and not os.fspath(path).endswith(".zip"):
             yield from _page_ids(f, path, tell)
             return
-    left = _YEAR_LIMIT
+    left, found = _YEAR_LIMIT, False
     try:
         with _open_zip(path) as z:
             for info in z.infolist():
                 if MEMBER.fullmatch(info.filename.rpartition("/")[2]):
+                    found = True
                     with z.open(info) as member:
                         left -= yield from _page_ids(member, f"{path}: {ascii(info.filename)[1:-1]}", tell)
                     if left < 0:
                         raise zipfile.BadZipFile(f"its pages unpack to more than {_YEAR_LIMIT >> 20} MB")
+            if not found:
+                raise zipfile.BadZipFile("no page of games in it")
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as e:
         raise Problem(f"{path}: no sound zip ({e}); remove it, and it is downloaded again") from None
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 
 import pytest
 from flows import ROOT, cache, environment, make, records, script, stand_in, start_make
@@ -305,6 +306,42 @@ def test_rooms_choose_and_a_changed_choice_makes_a_new_list(tmp_path):
         assert run(work, url, "MAX_NEW=0").returncode == 0
         many = (work / "game_ids_2024.txt").read_text().split()
     assert few and all("-00a9-" in game for game in few) and set(few) < set(many)
+
+
+def years_zip(path, *games):
+    with zipfile.ZipFile(path, "w") as z:
+        z.writestr("scc20240101.html", "".join(f'<a href="http://tenhou.net/0/?log={game}">x</a>\n' for game in games))
+
+
+@pytest.mark.parametrize("change", ["older", "of the same time and size"])
+def test_a_zip_put_in_the_place_of_another_makes_a_new_list_however_old_it_is(tmp_path, change):
+    path, listed = tmp_path / "raw" / "scraw2024.zip", tmp_path / "game_ids_2024.txt"
+    path.parent.mkdir()
+
+    def listing():
+        assert run(tmp_path, "http://127.0.0.1:9", "MAX_NEW=0").returncode == 0
+        return listed.read_text().split(), listed.stat().st_mtime_ns
+
+    years_zip(path, A)
+    before = path.stat()
+    ids, made = listing()
+    assert ids == [A] and listing() == ([A], made)  # nothing has changed: nothing is made anew
+    years_zip(tmp_path / "other", B)
+    os.utime(tmp_path / "other", ns=(0, 0 if change == "older" else before.st_mtime_ns))
+    assert (tmp_path / "other").stat().st_size == before.st_size
+    os.replace(tmp_path / "other", path)
+    assert listing()[0] == [B]
+
+
+def test_a_page_in_the_place_of_the_zip_ends_the_run_with_a_line_and_the_list_of_before_is_not_taken(tmp_path):
+    path = tmp_path / "raw" / "scraw2024.zip"
+    path.parent.mkdir()
+    years_zip(path, A)
+    assert run(tmp_path, "http://127.0.0.1:9", "MAX_NEW=0").returncode == 0
+    path.write_text("<html>")
+    done = run(tmp_path, "http://127.0.0.1:9")
+    assert done.returncode == 2 and f"extract-ids: {path}: no sound zip" in done.stderr
+    assert not (tmp_path / "game_ids_2024.txt").exists() and "nothing to download" in done.stderr
 
 
 def test_logs_that_are_refused_for_good_keep_no_other_waiting(tmp_path):
