@@ -308,6 +308,24 @@ def test_rooms_choose_and_a_changed_choice_makes_a_new_list(tmp_path):
     assert few and all("-00a9-" in game for game in few) and set(few) < set(many)
 
 
+@pytest.mark.parametrize("room", ["0xyz", "a9", "000a9", "houou", "'"])
+def test_a_room_that_is_none_is_wrong_usage_is_named_and_no_older_list_is_taken_for_it(tmp_path, room):
+    (tmp_path / "raw").mkdir()
+    years_zip(tmp_path / "raw" / "scraw2024.zip", A)
+    assert run(tmp_path, "http://127.0.0.1:9", "MAX_NEW=0").returncode == 0
+    done = run(tmp_path, "http://127.0.0.1:9", f"ROOMS=00a9 {room}")
+    assert done.returncode == 2 and "nothing to download" in done.stderr
+    told = f"extract-ids: ROOMS: {room!r} is no table type (four hex digits, like 00a9)\n"
+    assert told in done.stderr
+    done = script("extract-ids", "--work", tmp_path, "--year", 2024, settings={"ROOMS": f"00a9,{room}"})
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+
+
+def test_rooms_may_be_written_in_capitals(tmp_path):
+    years_zip(tmp_path / "year.zip", A, A.replace("00a9", "00e1"))
+    assert script("extract-ids", tmp_path / "year.zip", "--rooms", "00A9").stdout.split() == [A]
+
+
 def years_zip(path, *games):
     with zipfile.ZipFile(path, "w") as z:
         z.writestr("scc20240101.html", "".join(f'<a href="http://tenhou.net/0/?log={game}">x</a>\n' for game in games))
