@@ -21,7 +21,15 @@ from lib.errors import Interrupted, Problem, Usage
 
 STDIN = "those on stdin, one a line"
 STDIN_OR_ALL = "those that come through a pipe or from a file, else all"
+_EXAMPLES = 5  # bad lines that are told; the others are counted
 PROG = os.path.basename(sys.argv[0])
+
+
+class Lines:
+    """How many lines of stdin were game ids, and how many something else."""
+
+    def __init__(self):
+        self.good = self.bad = 0
 
 
 def _use_venv():
@@ -122,18 +130,18 @@ def given_ids(arguments):
     return [gid.parse(text) for text in arguments]
 
 
-def ids(arguments, refused):
+def ids(arguments, lines):
     """Yield game ids: `arguments` if there are any, else stdin's lines as they come.
 
-    Bad lines of stdin are told on stderr, appended to the list `refused` and skipped. A signal that `stop` caught ends
+    Bad lines of stdin are told on stderr, counted in `lines`, a Lines, and skipped. A signal that `stop` caught ends
     the ids. Raises Usage at once, before any work is done, if an argument is no id.
     """
-    return (game for game in ids_as_they_come(arguments, refused) if game or _await_stdin())
+    return (game for game in ids_as_they_come(arguments, lines) if game or _await_stdin())
 
 
-def ids_as_they_come(arguments, refused):
+def ids_as_they_come(arguments, lines):
     """Like `ids`, but yields None, for a moment to do something else, while stdin has nothing to read."""
-    return until_stopped(given_ids(arguments) if arguments else _stdin_ids(refused))
+    return until_stopped(given_ids(arguments) if arguments else _stdin_ids(lines))
 
 
 def _await_stdin():
@@ -141,16 +149,18 @@ def _await_stdin():
         select.select([sys.stdin], [], [])
 
 
-def _stdin_ids(refused):
+def _stdin_ids(lines):
     if sys.stdin.isatty():
         say("reading game ids from the terminal, one a line; Ctrl-D ends")
     for line in _stdin_lines():
         found = line and gid.parse(line)
         if found or line is None:
+            lines.good += bool(found)
             yield found
         elif line.strip():
-            refused.append(line)
-            say(f"{line.strip()[:80]!r} is no game id: skipped")
+            lines.bad += 1
+            if lines.bad <= _EXAMPLES:
+                say(f"{line.strip()[:80]!r} is no game id: skipped")
 
 
 def _stdin_lines():
@@ -182,22 +192,27 @@ def stdin_is_file():
     return stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
 
 
-def ids_or_all(arguments, refused):
+def ids_or_all(arguments, lines):
     """The ids of the command line or of a pipe, as `ids` yields them; None, for all, when there are none.
 
     An empty pipe means all too: that is what cron gives a command as its stdin.
     """
     mode = os.fstat(sys.stdin.fileno()).st_mode
     if arguments or not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
-        return ids(arguments, refused) if arguments else None
-    found = ids([], refused)
+        return ids(arguments, lines) if arguments else None
+    found = ids([], lines)
     first = next(found, None)
-    return None if first is None and not refused else itertools.chain([first] if first else [], found)
+    return None if first is None and not lines.bad else itertools.chain([first] if first else [], found)
 
 
-def status(refused):
-    """The exit status of a script that has done its work on all ids but the `refused` ones."""
-    return Usage.status if refused else 0
+def status(lines, wrong=False):
+    """The exit status of a script that has done its work, 1 for `wrong`; tells how many lines of stdin were no ids.
+
+    They stop nothing, but where not one line was an id, stdin was not what is wanted: that is wrong usage.
+    """
+    if lines.bad:
+        say(f"{lines.bad} lines were no game ids" + ("" if lines.good else ", and not one was"))
+    return 1 if wrong else Usage.status if lines.bad and not lines.good else 0
 
 
 def total(name, n):

@@ -71,14 +71,15 @@ def test_standard_files_that_are_closed_give_their_numbers_to_no_other_file(tmp_
     code = ("def main():\n"
             f"    with open({str(tmp_path / 'data')!r}, 'w') as f:\n"
             "        print('to stdout'); cli.say('to stderr'); f.write('data'); assert f.fileno() > 2\n"
-            "        assert list(cli.ids([], [])) == []\n"
+            "        assert list(cli.ids([], cli.Lines())) == []\n"
             "cli.run(main)")
     done = script(code, preexec_fn=lambda: [os.close(fd) for fd in closed])
     assert done.returncode == 0 and (tmp_path / "data").read_text() == "data"
 
 
-READ = ("refused = []\ndef main():\n    for game in cli.ids(sys.argv[1:], refused):\n        print(game, flush=True)\n"
-        "    return cli.status(refused)\ncli.run(main)")
+READ = ("lines = cli.Lines()\ndef main():\n    for game in cli.ids(sys.argv[1:], lines):\n"
+        "        print(game, flush=True)\n"
+        "    return cli.status(lines)\ncli.run(main)")
 
 
 def test_ids_are_arguments_or_else_lines_of_stdin_in_any_of_their_forms():
@@ -88,18 +89,28 @@ def test_ids_are_arguments_or_else_lines_of_stdin_in_any_of_their_forms():
 
 
 @pytest.mark.parametrize("bad", ["../../x", "/etc/passwd", f"{A}/..", "x\x1b[2J", "--", f"{A}\0", "\udcff\udcfe"])
-def test_a_bad_line_is_told_skipped_and_in_the_status_and_not_printed_raw(bad):
+def test_a_bad_line_is_told_skipped_and_counted_and_not_printed_raw(bad):
     line = bad.encode(errors="surrogateescape")
     done = subprocess.run([sys.executable, "-c", HEAD + READ], cwd=ROOT, capture_output=True,
                           input=A.encode() + b"\n" + line + b"\n" + B.encode(),
                           env=environment(PYTHONIOENCODING="utf-8:strict"))
-    assert done.stdout.decode().split() == [A, B] and done.returncode == 2
-    assert done.stderr.endswith(b" is no game id: skipped\n") and done.stderr.count(b"\n") == 1
+    assert done.stdout.decode().split() == [A, B] and done.returncode == 0
+    told, counted = done.stderr.splitlines()
+    assert told.endswith(b" is no game id: skipped") and counted == b"-c: 1 lines were no game ids"
     assert b"\x1b" not in done.stderr and b"\0" not in done.stderr
 
 
+def test_many_bad_lines_are_counted_the_first_few_told_and_only_nothing_but_bad_lines_is_wrong_usage():
+    done = script(READ, input="junk\n" * 999 + A + "\n")
+    assert done.returncode == 0 and done.stderr.count("'junk' is no game id: skipped") == 5
+    assert done.stderr.splitlines()[5:] == ["-c: 999 lines were no game ids"]
+    done = script(READ, input="junk\n\n")
+    assert done.returncode == 2 and done.stderr.splitlines()[-1] == "-c: 1 lines were no game ids, and not one was"
+    assert script(READ, input="\n \n").returncode == 0
+
+
 def test_a_bad_argument_is_refused_before_anything_is_done():
-    code = "ids = cli.ids(sys.argv[1:], [])\nprint('working')\nlist(ids)"
+    code = "ids = cli.ids(sys.argv[1:], cli.Lines())\nprint('working')\nlist(ids)"
     done = script(f"def main():\n    {code.replace(chr(10), chr(10) + '    ')}\ncli.run(main)", A, "../../x")
     assert done.returncode == 2 and done.stdout == "" and "'../../x' is no game id" in done.stderr
 
@@ -118,7 +129,7 @@ def test_ids_are_yielded_as_they_come_and_not_at_the_end():
 
 
 def test_while_stdin_has_nothing_there_is_time_for_something_else():
-    code = "for game in cli.ids_as_they_come([], []):\n    print(game, flush=True)\n    time.sleep(0.01)"
+    code = "for game in cli.ids_as_they_come([], cli.Lines()):\n    print(game, flush=True)\n    time.sleep(0.01)"
     with start(code) as process:
         assert process.stdout.readline() == "None\n"
         process.stdin.write(f"{A}\n")
@@ -126,7 +137,7 @@ def test_while_stdin_has_nothing_there_is_time_for_something_else():
         assert {line for line in process.stdout if line != "None\n"} == {f"{A}\n"}
 
 
-ALL = "refused = []\nfound = cli.ids_or_all(sys.argv[1:], refused)\nprint(found if found is None else list(found))"
+ALL = "lines = cli.Lines()\nfound = cli.ids_or_all(sys.argv[1:], lines)\nprint(found if found is None else list(found))"
 
 
 @pytest.mark.parametrize(("args", "stdin", "found"), [
@@ -154,8 +165,8 @@ def test_a_number_that_is_none_is_wrong_usage_wherever_it_comes_from(args, setti
     assert done.returncode == 2 and done.stderr.startswith("-c: --shard-rows=") and done.stderr.count("\n") == 1
 
 
-STOP = ("cli.stop.catch()\nrefused = []\ndef main():\n    print('ready', flush=True)\n"
-        "    for game in cli.ids([], refused):\n        print(game, flush=True)\n    print('closing', flush=True)\n"
+STOP = ("cli.stop.catch()\nlines = cli.Lines()\ndef main():\n    print('ready', flush=True)\n"
+        "    for game in cli.ids([], lines):\n        print(game, flush=True)\n    print('closing', flush=True)\n"
         "    if 'slow' in sys.argv: time.sleep(20)\ncli.run(main)")
 
 

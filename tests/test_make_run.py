@@ -154,6 +154,15 @@ def test_the_games_of_a_damaged_shard_are_encoded_again_once(work, damage):
     assert make("check", f"WORK={work}", "DEEP=1").returncode == 0 and cache(work) == whole
 
 
+def test_a_junk_line_in_the_file_of_ids_is_counted_and_named_and_stops_nothing(work, tmp_path, logs):
+    victim = sorted(logs)[0]
+    (tmp_path / "ids").write_text(f"junk\n{victim}\n")
+    done = make("run", f"WORK={work}", f"IDS={tmp_path / 'ids'}")
+    assert done.returncode == 0, done.stderr
+    assert "fetch-paipu: 'junk' is no game id: skipped\nfetch-paipu: nothing to download\n" in done.stderr
+    assert "fetch-paipu: 1 lines were no game ids\n" in done.stderr and set(cache(work)) == set(logs)
+
+
 def test_a_file_whose_name_is_no_game_id_is_reported_and_never_touched(work):
     odd = work / "xml" / "notes.txt"
     odd.write_text("mine")
