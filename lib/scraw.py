@@ -11,6 +11,7 @@ from lib.tenhou import Fault
 
 LOOK_EVERY = 20 * 60  # seconds between two looks at the lists, failed ones counted
 _LISTED = re.compile(r"\{file:'([^']*)',size:([0-9]+)\}")
+_RANGE = re.compile(r"bytes ([0-9]+)-([0-9]+)/([0-9]+|\*)")
 _FILE_LIMIT = 1 << 26
 
 
@@ -34,11 +35,12 @@ def fetch_zip(session, work, year):
         with files.naming(part), open(part, "ab") as f:
 
             def receive(response):
-                goes_on = response.status_code == 206
-                if goes_on and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+                found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+                fits = found and int(found[1]) == have and found[3] in ("*", str(int(found[2]) + 1))
+                if response.status_code != 206 or not fits:
+                    f.truncate(0)  # begin anew, with this answer or else with the next
+                if response.status_code == 206 and not fits:
                     raise Fault("passing", "another part of the file came than was asked for")
-                if not goes_on:
-                    f.truncate(0)
                 return f.write
 
             try:

@@ -281,6 +281,29 @@ def test_a_zip_goes_on_where_it_was_interrupted_and_is_tested_before_it_gets_its
         assert (work / "raw" / "scraw2024.zip").read_bytes() == data
 
 
+@pytest.mark.parametrize("range_", ["bytes 0-9/{size}", "bytes {next}-{last}/{size}", "bytes {have}-{last}/{more}",
+                                    "bytes {have}-{have}/{size}", "pages 1-2/3", None])
+def test_a_part_that_the_server_goes_on_with_wrongly_is_dropped_and_the_zip_begun_anew(tmp_path, range_):
+    years_zip(tmp_path / "whole", A)
+    data = (tmp_path / "whole").read_bytes()
+    have, asked_for = len(data) // 2, []
+
+    def answer(handler):
+        asked_for.append(handler.headers.get("Range"))
+        if not asked_for[-1]:
+            return reply(handler, data)
+        numbers = {"have": have, "next": have + 1, "last": len(data) - 1, "size": len(data), "more": len(data) + 9}
+        return reply(handler, data[have:], 206, Content_Range=range_ and range_.format(**numbers))
+
+    (tmp_path / "raw").mkdir()
+    part = tmp_path / "raw" / "scraw2024.zip.part"
+    part.write_bytes(data[:have])
+    with server(answer) as (url, _):
+        done = script("fetch-index", "--work", tmp_path, "--year", 2024, settings={"TENHOU_URL": url, "DELAY": "0"})
+    assert done.returncode == 0 and asked_for == [f"bytes={have}-", None], done.stderr
+    assert (tmp_path / "raw" / "scraw2024.zip").read_bytes() == data and not part.exists()
+
+
 def test_max_new_caps_the_downloads_of_a_run(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 5) as (url, _):
