@@ -7,6 +7,7 @@ import time
 import zlib
 
 from lib import files, pages, workdir
+from lib.errors import Busy, Problem
 from lib.tenhou import Fault
 
 LOOK_EVERY = 20 * 60  # seconds between two looks at the lists, failed ones counted
@@ -75,10 +76,38 @@ def fetch_lists(session, work, year):
 
     Returns (0, 0) without asking if the last look was less than LOOK_EVERY seconds ago. Raises Fault, OSError, Problem.
     """
-    stamp = workdir.path(work, "raw", ".looked")
-    if os.path.exists(stamp) and 0 <= time.time() - os.path.getmtime(stamp) < LOOK_EVERY:
+    if last_look(work):
         return 0, 0
-    files.write(stamp, b"")
+    stamp = _stamp(work)
+    files.write(stamp, b"it was cut short")
+    try:
+        fetched, failed = _fetch_lists(session, work, year)
+    except Busy:
+        os.unlink(stamp)  # it was no look at all
+        raise
+    except (Fault, Problem) as e:
+        files.write(stamp, str(e).encode())
+        raise
+    files.write(stamp, f"{failed} files of the lists could not be had".encode() if failed else b"")
+    return fetched, failed
+
+
+def last_look(work):
+    """(when the lists may be looked at again, in seconds since 1970, what went wrong with the last look or ''); None if
+    they may be now."""
+    try:
+        with open(_stamp(work), encoding="utf-8", errors="replace") as f:
+            looked, what = os.fstat(f.fileno()).st_mtime, f.read()
+    except FileNotFoundError:
+        return None
+    return (looked + LOOK_EVERY, what) if 0 <= time.time() - looked < LOOK_EVERY else None
+
+
+def _stamp(work):
+    return workdir.path(work, "raw", ".looked")
+
+
+def _fetch_lists(session, work, year):
     state_path = workdir.path(work, "raw", "listed.json")
     state = _read_state(state_path)
     fetched = failed = 0

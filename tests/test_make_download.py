@@ -262,6 +262,49 @@ def test_the_lists_of_a_running_year_are_looked_at_once_in_twenty_minutes(tmp_pa
     assert len(cache(work)) == 6
 
 
+def test_after_a_failed_look_a_run_says_that_it_failed_and_when_the_next_one_is_not_that_nothing_is_listed(tmp_path):
+    def look(url, **more):
+        return script("fetch-index", "--work", tmp_path / "w", "--year", 2099,
+                      settings={"TENHOU_URL": url, "DELAY": "0", **more})
+
+    with server(lambda handler: reply(handler, b"", 500)) as (url, asked):
+        first = look(url)
+        assert first.returncode == 1 and f"{url}: HTTP 500; try again later" in first.stderr and len(asked) == 3
+        again = look(url)
+        assert again.returncode == 1 and len(asked) == 3 and "nothing lists" not in again.stderr
+        when = re.search(r"the last look at the lists failed: HTTP 500; the next one is after (\S+Z), or put",
+                         again.stderr)[1]
+        assert 1100 < calendar.timegm(time.strptime(when, "%Y-%m-%dT%H:%M:%SZ")) - time.time() <= 1200
+        os.utime(tmp_path / "w" / "raw" / ".looked", (0, 0))
+        look(url, MAX_REFUSALS="1")
+        assert len(asked) == 6
+
+
+@pytest.mark.parametrize(("listed", "told"), [
+    (b"list([]);", "nothing lists the games of 2099"),
+    (b"list([{file:'scc20990101.html.gz',size:9}]);", "failed: 2 files of the lists could not be had; the next one is"),
+])
+def test_a_look_that_finds_nothing_is_told_from_one_that_cannot_fetch_what_it_finds(tmp_path, listed, told):
+    def answer(handler):
+        reply(handler, listed, 200 if "list.cgi" in handler.path else 404)
+
+    with server(answer) as (url, asked):
+        for _ in range(2):
+            done = script("fetch-index", "--work", tmp_path, "--year", 2099,
+                          settings={"TENHOU_URL": url, "DELAY": "0"})
+            assert done.returncode == 1 and told in done.stderr.splitlines()[-1], done.stderr
+    assert len(asked) == (2 if "nothing" in told else 4)
+
+
+def test_a_look_that_another_process_kept_us_from_is_made_by_the_next_run(tmp_path):
+    with server(lambda handler: reply(handler, b"list([]);")) as (url, asked):
+        settings = {"TENHOU_URL": url, "DELAY": "0"}
+        with locks.held(locks.machine_path("fetch-" + url.removeprefix("http://")), "a test"):
+            assert script("fetch-index", "--work", tmp_path, "--year", 2099, settings=settings).returncode == 75
+        assert script("fetch-index", "--work", tmp_path, "--year", 2099, settings=settings).returncode == 1
+    assert len(asked) == 2
+
+
 def test_a_zip_goes_on_where_it_was_interrupted_and_is_tested_before_it_gets_its_name(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 6) as (url, log):
