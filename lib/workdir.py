@@ -39,8 +39,16 @@ def make(work):
     files.sweep(work)
 
 
+def why_foreign(work, name):
+    """What keeps the file `name` of xml/ from being a game's."""
+    if not (name[-4:] == ".txt" and gid.is_gid(name[:-4])):
+        return "its name is no game id"
+    path = os.path.join(work, "xml", name)
+    return "it is a link" if os.path.islink(path) else "it is a directory" if os.path.isdir(path) else "it is no file"
+
+
 def xml_files(work, but=()):
-    """Yield (gid or None, directory entry) for each file in xml/; None where the name is no game id.
+    """Yield (gid or None, directory entry) for each file in xml/; None where it is no regular file by a game's name.
 
     What is being written aside (names that begin with a dot) is not there yet. but: names that are passed over.
     """

@@ -252,6 +252,16 @@ def test_what_is_no_file_stops_nothing_and_is_not_followed(done, tmp_path, logs,
     assert Manifest(done).latest[game(7)]["status"] == "downloaded" and (tmp_path / "outside").read_bytes() == log(7)
 
 
+@pytest.mark.parametrize(("make", "what"), [
+    (lambda path: os.symlink("x", path), "it is a link"), (os.mkfifo, "it is no file"),
+    (os.mkdir, "it is a directory")])
+def test_adopting_says_what_stands_there_under_the_name_of_a_game_and_is_no_file(work, make, what):
+    make(os.path.join(work, "xml", f"{A}.txt"))
+    shown = run("adopt-xml", work, timeout=30)
+    assert shown.stderr == f"adopt-xml: xml/'{A}.txt': {what}: left alone\nadopt-xml: 0 adopted, 0 duplicates\n"
+    assert os.path.lexists(os.path.join(work, "xml", f"{A}.txt")) and shown.returncode == 0
+
+
 def test_shards_that_are_wrong_are_named_each_with_its_reason(work):
     put_shard(work, {1: 2})
     put_shard(work, {2: 3})
