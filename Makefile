@@ -26,13 +26,17 @@ LIST := $(if $(IDS),,$(YEAR:%=$(WORK)/game_ids_%.txt))
 export RUN_PID ?= $(shell echo $$PPID)
 RUN_PID := $(RUN_PID)
 
+# a recipe that has MAKE, or begins with +, is run by `make -n` too
+AGAIN := $(MAKE) --no-print-directory
+SHARED := $(if $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),,+)
+
 .NOTPARALLEL:
 .PHONY: run steps check-first adopt encode check status watch report rebuild-index compact recover demo bench setup test
 .PHONY: torture help
 .DEFAULT_GOAL := help
 
 run: $(VENV)  ## check, adopt, download, encode, index, status: everything that is left to do
-	@bin/with-lock -- $(MAKE) --no-print-directory steps
+	$(SHARED)@bin/with-lock -- $(AGAIN) steps
 
 steps: check-first adopt encode
 check-first:
@@ -41,8 +45,8 @@ check-first:
 adopt:
 	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
 encode:
-	@status=0; ids=$(or $(IDS),$(LIST),/dev/null); \
-	$(if $(LIST),$(MAKE) --no-print-directory $(LIST) || status=$$?; [ -e $(LIST) ] || ids=/dev/null;) \
+	$(SHARED)@status=0; ids=$(or $(IDS),$(LIST),/dev/null); \
+	$(if $(LIST),$(AGAIN) $(LIST) || status=$$?; [ -e $(LIST) ] || ids=/dev/null;) \
 	bin/fetch-paipu $(QUIET) --queued <"$$ids" | \
 	  bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
 	bin/rebuild-index $(QUIET) & table="$$($(if $(QUIET),:,bin/manifest-status))" || status=$$?; \

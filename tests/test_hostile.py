@@ -143,6 +143,7 @@ def test_a_shard_that_is_a_link_is_taken_away_and_what_it_points_to_is_not(tmp_p
     outside, work = tmp_path / "outside", tmp_path / "w"
     (outside / "shard").mkdir(parents=True)
     (outside / "shard" / "labels.npy").write_bytes(b"precious")
+    work.mkdir()
     assert script("rebuild-index", "--work", work).returncode == 0
     for target in (outside / "shard", outside / "nothing"):
         os.symlink(target, work / "cache" / "shard_00005")

@@ -169,3 +169,18 @@ def test_a_file_whose_name_is_no_game_id_is_reported_and_never_touched(work):
     done = make("run", f"WORK={work}")
     assert done.returncode == 0 and "notes.txt" in done.stderr and odd.read_text() == "mine"
     assert "foreign\tnotes.txt" in make("check", f"WORK={work}").stdout
+
+
+@pytest.mark.parametrize("target", ["status", "watch", "check", "report", "rebuild-index", "help"])
+def test_targets_that_only_read_create_nothing_for_a_work_directory_that_is_not_there(tmp_path, target):
+    done = make(target, f"WORK={tmp_path / 'typo'}")
+    assert done.returncode == (0 if target == "help" else 2) and list(tmp_path.iterdir()) == []
+    assert target == "help" or f"{tmp_path / 'typo'}: no such work directory" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("options", [["-n"], ["-ns"], ["--dry-run", "YEAR=2024", "TENHOU_URL=http://127.0.0.1:9"]])
+def test_make_n_shows_what_a_run_would_do_and_does_nothing(tmp_path, options):
+    done = make(*options, "run", f"WORK={tmp_path / 'w'}")
+    assert (done.returncode, done.stderr) == (0, "") and "bin/with-lock" in done.stdout and not list(tmp_path.iterdir())
+    done = make(*options, "steps", f"WORK={tmp_path / 'w'}")
+    assert done.returncode == 0 and "bin/encode-batch" in done.stdout and not list(tmp_path.iterdir())
