@@ -6,11 +6,15 @@ SHELL := /bin/bash
 MAKEFLAGS += -r
 
 include config.mk
+# make and shell read them, and would each take these for something else
+ODD := $$ ' " ` \ ; & | < > ( ) { } [ ] * ? ! : % = ~ \#
+$(foreach k,WORK IDS YEAR,$(if $(word 2,$(value $k))$(strip $(foreach c,$(ODD),$(findstring $c,$(value $k)))),\
+  $(error $k='$(value $k)': must have no spaces and none of $(ODD))))
 KNOBS := $(shell sed -n 's/^\([A-Z_]*\) *?=.*/\1/p' config.mk)
 $(foreach k,$(KNOBS),$(eval override $k := $$(strip $$($k))))
 export $(KNOBS)
 ifneq ($(words $(WORK)),1)
-$(error WORK='$(WORK)': must be one path without spaces)
+$(error WORK='': must be a path)
 endif
 
 ifneq ($(IDS),)

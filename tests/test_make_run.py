@@ -184,3 +184,14 @@ def test_make_n_shows_what_a_run_would_do_and_does_nothing(tmp_path, options):
     assert (done.returncode, done.stderr) == (0, "") and "bin/with-lock" in done.stdout and not list(tmp_path.iterdir())
     done = make(*options, "steps", f"WORK={tmp_path / 'w'}")
     assert done.returncode == 0 and "bin/encode-batch" in done.stdout and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("odd", ["a$b", "a'b", 'a"b', "a;touch x", "a;b", "a&b", "a|b", "a`b`", "$(shell touch x)", "~",
+                                 "a\\b", "a#b", "a:b", "a%b", "a*", "(a", "a b"])
+@pytest.mark.parametrize("name", ["WORK", "IDS", "YEAR"])
+def test_a_setting_that_make_or_the_shell_would_take_for_something_else_is_refused_in_a_line(tmp_path, name, odd):
+    for args, settings in (([f"{name}={tmp_path}/{odd}"], {}), ([], {name: f"{tmp_path}/{odd}"})):
+        done = make("status", *args, settings=settings)
+        told = f"*** {name}='{tmp_path}/{odd}': must have no spaces and none of $ ' \" ` \\ ; &"
+        assert done.returncode == 2 and told in done.stderr and done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
