@@ -1,12 +1,13 @@
 """Locks between processes that must not run at the same time: flock on a small file that says who holds it."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
 import tempfile
 
-from lib.errors import Busy
+from lib.errors import Busy, Problem
 from lib.files import is_alive, naming
 from lib.manifest import now
 
@@ -18,7 +19,7 @@ _HEAD = 2 * _STAMP + 1
 def held(path, what, pid=None):
     """Hold the lock file `path` for the block, in the name of `pid` (None: this process); yields its file descriptor.
 
-    Raises Busy, naming the holder, at once.
+    Raises Busy, naming the holder, at once; Problem if the file is closed to us.
     """
     fd = _open(path)
     try:
@@ -53,9 +54,15 @@ def stamps(fd):
 def _open(path):
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        return os.open(path, flags)  # without O_CREAT: a sticky /tmp forbids that for another user's file
-    except FileNotFoundError:
-        fd = os.open(path, flags | os.O_CREAT, 0o666)
+        try:
+            return os.open(path, flags)  # without O_CREAT: a sticky /tmp forbids that for another user's file
+        except FileNotFoundError:
+            fd = os.open(path, flags | os.O_CREAT, 0o666)
+    except OSError as e:
+        if e.errno not in (errno.EACCES, errno.EPERM, errno.ELOOP):
+            raise
+        raise Problem(f"{path}: {e.strerror}: a lock file that is another user's, or a link, has to be made one that "
+                      "all may write, or removed") from None
     os.fchmod(fd, 0o666)
     return fd
 

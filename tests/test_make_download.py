@@ -15,6 +15,7 @@ import zipfile
 
 import pytest
 from flows import ROOT, cache, environment, make, records, script, stand_in, start_make
+from test_full_disk import forbid_everything
 from test_hostile import reply, server
 
 from lib import locks
@@ -189,6 +190,41 @@ def test_of_two_fetchers_of_a_machine_one_is_busy(tmp_path):
         assert first.wait() == 0
         first.stdout.close()
         assert max(r["in_flight"] for r in log()) == 1
+
+
+@pytest.mark.parametrize("closed", ["another user's", "a link"])
+def test_a_lock_file_that_is_closed_to_us_is_a_line_that_says_so_and_nothing_is_asked(tmp_path, closed):
+    with server(lambda handler: reply(handler, b"", 404)) as (url, asked):
+        path = locks.machine_path("fetch-" + url.removeprefix("http://"))
+        if closed == "a link":
+            os.symlink(tmp_path / "x", path)
+        else:
+            os.close(os.open(path, os.O_CREAT, 0o644))
+            os.chmod(path, 0o444)
+            if os.geteuid() == 0:
+                os.chown(path, 65534, 65534)
+        try:
+            done = script("fetch-paipu", "--work", tmp_path / "w", A, settings={"TENHOU_URL": url, "DELAY": "0"},
+                          preexec_fn=forbid_everything)
+        finally:
+            os.unlink(path)
+    why = "Permission denied" if closed != "a link" else "Too many levels of symbolic links"
+    assert done.returncode == 1 and not asked and not (tmp_path / "x").exists()
+    assert done.stderr == (f"fetch-paipu: {path}: {why}: a lock file that is another user's, or a link, has to be made "
+                           "one that all may write, or removed\n")
+
+
+def test_a_lock_file_of_another_user_that_all_may_write_is_as_good_as_our_own(tmp_path):
+    with server(lambda handler: reply(handler, b"", 404)) as (url, asked):
+        path = locks.machine_path("fetch-" + url.removeprefix("http://"))
+        os.close(os.open(path, os.O_CREAT))
+        os.chmod(path, 0o666)
+        if os.geteuid() == 0:
+            os.chown(path, 65534, 65534)
+        assert script("fetch-paipu", "--work", tmp_path, A, settings={"TENHOU_URL": url, "DELAY": "0"},
+                      preexec_fn=forbid_everything).returncode == 0
+        os.unlink(path)
+    assert len(asked) == 1
 
 
 def test_of_two_runs_on_one_work_directory_one_is_busy(tmp_path):
