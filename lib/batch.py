@@ -33,6 +33,15 @@ class Batch:
         """The ids that the manifest has for encoding, in its order."""
         return [game for game, r in self.manifest.latest.items() if self._is_due(r)]
 
+    def due(self, ids):
+        """Yield those of `ids` that `run` would encode; encodes nothing."""
+        self._count(self._rescued)
+        for game in ids:
+            if self._is_ours(game):
+                self._in_hand.add(game)
+                self.tally["listed"] += 1
+                yield game
+
     def _is_due(self, record):
         return claims.is_due(record, encoder.ENCODER, self._gone)
 

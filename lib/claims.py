@@ -150,17 +150,25 @@ def finish_interrupted(work, manifest, encoder):
     """
     if not any(is_due(r, encoder) for r in manifest.latest.values()):
         return []
+    if not _unclaimed(work, manifest, encoder):  # without the lock at first: many may start at the same time
+        return []
     with manifest.locked() as append:
-        found = {}
-        for name in shards.names(work):
-            try:
-                meta = shards.read_meta(work, name)
-            except (OSError, ValueError):
-                continue  # verify-shards tells about it
-            claimed, record = manifest.claims.get(name, ()), manifest.latest.get
-            games = [g for g in meta["games"] if g["gid"] not in claimed and is_due(record(g["gid"]), encoder)
-                     and record(g["gid"]).get("sha256") == g["sha256"]]
-            if games and not shards.damage(work, name, meta):
-                found |= {g["gid"]: claim(g, name) for g in games}
+        found = _unclaimed(work, manifest, encoder)
         append(list(found.values()))
     return list(found)
+
+
+def _unclaimed(work, manifest, encoder):
+    """gid -> the event that claims its rows, for `finish_interrupted`."""
+    found = {}
+    for name in shards.names(work):
+        try:
+            meta = shards.read_meta(work, name)
+        except (OSError, ValueError):
+            continue  # verify-shards tells about it
+        claimed, record = manifest.claims.get(name, ()), manifest.latest.get
+        games = [g for g in meta["games"] if g["gid"] not in claimed and is_due(record(g["gid"]), encoder)
+                 and record(g["gid"]).get("sha256") == g["sha256"]]
+        if games and not shards.damage(work, name, meta):
+            found |= {g["gid"]: claim(g, name) for g in games}
+    return found
