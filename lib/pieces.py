@@ -13,6 +13,8 @@ from lib.errors import Problem
 
 _KNOBS = "SHARD_ROWS", "SHARD_LAYOUT", "JOBS", "REPAIR", "DEEP"  # what matters to a piece: ssh passes no environment on
 _TASKS = 1000  # of a Slurm array: what MaxArraySize allows unless it has been changed
+# a host that is switched off hangs up no connection
+SSH = {"PARALLEL_SSH": "ssh -o BatchMode=yes -o ServerAliveInterval=10 -o ServerAliveCountMax=3"}
 _LOST = 255  # what ssh ends with too, when it has lost its host
 
 
@@ -68,14 +70,12 @@ def over_ssh(words, ids, hosts, size, talk):
 
     hosts: its --sshlogin. A piece whose host is lost is tried on others. Raises Problem if it cannot be run.
     """
-    tool = ["parallel", "--will-cite", "--jobs", "1", "--max-args", str(size), "--retries", "3", "--sshlogin", hosts]
-    with _missing("parallel"):
+    command = ["parallel", "--will-cite", "--jobs", "1", "--max-args", str(size), "--retries", "3", "--sshlogin", hosts]
+    with tool("parallel"):
         if b"GNU" not in subprocess.run(["parallel", "--version"], capture_output=True).stdout:
             raise Problem("`parallel` is not GNU parallel: install that (apt install parallel)")
     read, write = os.pipe()
-    # a host that is switched off hangs up no connection
-    ssh = {"PARALLEL_SSH": "ssh -o BatchMode=yes -o ServerAliveInterval=10 -o ServerAliveCountMax=3"}
-    process = subprocess.Popen([*tool, shlex.join(words)], stdin=ids, stderr=write, env=ssh | os.environ)
+    process = subprocess.Popen([*command, shlex.join(words)], stdin=ids, stderr=write, env=SSH | os.environ)
     os.close(write)
     try:
         with open(read, encoding="utf-8", errors="replace") as lines:
@@ -106,11 +106,11 @@ def as_array(words, ids, options, size, work, talk):
     try:
         for number, part in enumerate(parts, 1):
             files.write(os.path.join(here, str(number)), "\n".join(part).encode())
-        tool = ["sbatch", "--parsable", "--wait", "--requeue", "--open-mode=truncate", f"--array=1-{len(parts)}",
-                "--job-name=tenhou", f"--chdir={here}", "--output=%a.out", "--error=%a.err", *options]
+        command = ["sbatch", "--parsable", "--wait", "--requeue", "--open-mode=truncate", f"--array=1-{len(parts)}",
+                   "--job-name=tenhou", f"--chdir={here}", "--output=%a.out", "--error=%a.err", *options]
         script = f"#!/bin/sh\nexec {shlex.join(words)} $(cat $SLURM_ARRAY_TASK_ID)\n"
-        with _missing("sbatch"):
-            process = subprocess.Popen(tool, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with tool("sbatch"):
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         _await(process, script)
         for number in range(1, len(parts) + 1):
             _pass_on(os.path.join(here, str(number)), talk)
@@ -147,8 +147,9 @@ def _pass_on(path, talk):
 
 
 @contextlib.contextmanager
-def _missing(tool):
+def tool(name):
+    """A block that starts the tool `name`; raises Problem if it is not installed."""
     try:
         yield
     except FileNotFoundError:
-        raise Problem(f"there is no `{tool}` here: install it, or leave DISTRIBUTE at local") from None
+        raise Problem(f"there is no `{name}` here: install it, or do without other machines") from None

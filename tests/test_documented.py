@@ -264,10 +264,10 @@ STAGED = {
     "cache-cat": None, "adopt-xml": put_logs_at_home, "manifest-status": note_a_failure,
     "encode-batch": None, "manifest-latest": None, "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
     "verify-xml": damage_a_file, "compact-shards": None, "fetch-index": put_a_zip, "extract-ids": None,
-    "recover-manifest": lose_a_line, "report": None,
+    "recover-manifest": lose_a_line, "report": None, "probe-fs": None,
 }
 # the others have tests of their own that look at what they print
-ELSEWHERE = {"bench", "bench-cache", "fetch-paipu", "serve-demo", "with-lock"}
+ELSEWHERE = {"bench", "bench-cache", "fetch-paipu", "serve-demo", "with-lock", "distribute"}
 
 
 @needs_jq
