@@ -85,10 +85,15 @@ def over_ssh(words, ids, hosts, size, talk):
             talk.hear(f"distribute: {process.returncode} pieces found no machine to do them; the next run tries again")
             talk.fail(1)
     finally:
-        while process.poll() is None:  # asked once, it waits for what is at work
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.2)
+        end(process)
+
+
+def end(process):
+    """End a process with SIGTERM, again and again: GNU parallel waits at first for what is at work."""
+    while process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.2)
 
 
 def as_array(words, ids, options, size, work, talk):
