@@ -10,7 +10,7 @@ import faulty
 import machines
 import pytest
 from flows import ROOT, environment, make, script, stand_in
-from test_documented import README, shape, transcripts
+from test_documented import MACHINES, README, shape, transcripts
 
 from lib import claims, files, hashes, pieces, shards
 from lib.manifest import Manifest
@@ -215,9 +215,9 @@ def test_transcripts_of_the_readme_are_what_the_commands_print_on_two_hosts(work
     section = README.split("## More than one machine\n")[1].split("\n## ")[0]
     seen = 0
     for command, lines in transcripts(section):
-        if "slurm" not in command and "/shared/tenhou" in command:
+        if MACHINES in command:
             seen += bool(lines)
-            done = subprocess.run(["bash", "-c", command.replace("/shared/tenhou", str(work))], cwd=ROOT, text=True,
+            done = subprocess.run(["bash", "-c", command.replace(MACHINES, str(work))], cwd=ROOT, text=True,
                                   env=environment(**hosts), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT)
             assert done.returncode == 0, done.stdout
