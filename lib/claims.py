@@ -32,9 +32,16 @@ def check(work, present, manifest, deep=False):
         yield "mismatch" if kind == "unrecorded" else kind, name, why, stale
 
 
-def broken(work, manifest, deep=False):
-    """The names of the shards whose current claims cannot be relied on: their games are to be encoded again."""
-    return {name for kind, name, _, _ in _findings(work, shards.names(work), manifest, deep) if kind == "mismatch"}
+def broken(work, manifest, deep=False, of=None):
+    """The names of the shards whose current claims cannot be relied on: their games are to be encoded again.
+
+    of: the only games that matter, None for all.
+    """
+    latest, present = manifest.latest, shards.names(work)
+    if of is not None:
+        wanted = {latest[game].get("shard") for game in of if game in latest}
+        present = [name for name in present if name in wanted]
+    return {name for kind, name, _, _ in _findings(work, present, manifest, deep) if kind == "mismatch"}
 
 
 def _findings(work, present, manifest, deep):

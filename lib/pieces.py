@@ -113,10 +113,11 @@ def as_array(words, ids, options, size, work, talk):
             files.write(os.path.join(here, str(number)), "\n".join(part).encode())
         command = ["sbatch", "--parsable", "--wait", "--requeue", "--open-mode=truncate", f"--array=1-{len(parts)}",
                    "--job-name=tenhou", f"--chdir={here}", "--output=%a.out", "--error=%a.err", *options]
-        script = f"#!/bin/sh\nexec {shlex.join(words)} $(cat $SLURM_ARRAY_TASK_ID)\n"
+        script = (f"#!/bin/sh\nids=$(cat $SLURM_ARRAY_TASK_ID) && test -n \"$ids\" || exit {_LOST}\n"
+                  f"exec {shlex.join(words)} $ids\n")
         with tool("sbatch"):
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        _await(process, script)
+        _await(process, script, here)
         for number in range(1, len(parts) + 1):
             _pass_on(os.path.join(here, str(number)), talk)
         if talk.pieces < len(parts):
@@ -126,7 +127,7 @@ def as_array(words, ids, options, size, work, talk):
         shutil.rmtree(here, ignore_errors=True)
 
 
-def _await(process, script):
+def _await(process, script, directory):
     job = ""
     try:
         process.stdin.write(script)
@@ -134,7 +135,12 @@ def _await(process, script):
         job = process.stdout.readline().strip()
         if not job:
             raise Problem("sbatch took no job")
-        process.wait()
+        while True:
+            try:
+                process.wait(3600)
+                break
+            except subprocess.TimeoutExpired:
+                os.utime(directory)  # the queue may be longer than files.sweep waits
     finally:
         if process.poll() is None:
             process.kill()

@@ -12,7 +12,7 @@ import pytest
 from flows import ROOT, environment, make, script, stand_in
 from test_documented import MACHINES, README, shape, transcripts
 
-from lib import claims, files, hashes, pieces, shards
+from lib import claims, files, hashes, locks, pieces, shards
 from lib.manifest import Manifest
 from lib.selfplay import play
 
@@ -211,11 +211,21 @@ def test_a_job_that_slurm_refuses_is_told(work, cluster):
 
 
 @needs_ssh
+def test_the_commands_by_hand_of_the_readme_encode_on_two_hosts(work, hosts, local):
+    script("adopt-xml", "--work", work)
+    by_hand = [command for command, _ in transcripts(README) if f"{MACHINES}/due" in command]
+    assert len(by_hand) == 2
+    subprocess.run(["bash", "-ec", "\n".join(by_hand).replace(MACHINES, str(work))], cwd=ROOT, check=True,
+                   env=environment(**hosts), capture_output=True, stdin=subprocess.DEVNULL)
+    assert faulty.difference(work, local) == (0, 0)
+
+
+@needs_ssh
 def test_transcripts_of_the_readme_are_what_the_commands_print_on_two_hosts(work, hosts):
     section = README.split("## More than one machine\n")[1].split("\n## ")[0]
     seen = 0
     for command, lines in transcripts(section):
-        if MACHINES in command:
+        if MACHINES in command and f"{MACHINES}/due" not in command:
             seen += bool(lines)
             done = subprocess.run(["bash", "-c", command.replace(MACHINES, str(work))], cwd=ROOT, text=True,
                                   env=environment(**hosts), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -234,6 +244,12 @@ def test_a_wrong_setting_is_one_line_and_status_2(work, settings, word):
     if settings != ["DISTRIBUTE="]:  # an empty setting of a script is the default
         done = script("distribute", "--work", work, "encode-batch", settings=dict([settings[0].split("=")]))
         assert done.returncode == 2 and word in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_options_of_sbatch_with_an_open_quote_are_wrong_usage(work):
+    settings = {"DISTRIBUTE": "slurm", "SBATCH": "--comment='x"}
+    done = script("distribute", "--work", work, "encode-batch", settings=settings)
+    assert done.returncode == 2 and "SBATCH=--comment='x" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_a_script_that_cannot_be_spread_is_refused(work):
@@ -317,11 +333,31 @@ def test_what_two_checks_have_seen_is_kept_of_both(work):
     assert set(hashes.Seen(work).entries) == {"a", "b"}
 
 
+def test_a_piece_looks_at_no_shards_but_those_of_its_games(work, games):
+    names = sorted(games)
+    script("adopt-xml", "--work", work)
+    faulty.ok("encode-batch", "--work", work, "--shard-rows", 1, *names[:3])
+    for name in ("shard_00000", "shard_00001"):
+        (work / "cache" / name / "labels.npy").unlink()
+    manifest = Manifest(work)
+    assert claims.broken(work, manifest) == {"shard_00000", "shard_00001"}
+    assert claims.broken(work, manifest, of=[names[1], names[9]]) == {"shard_00001"}
+    assert faulty.ok("encode-batch", "--work", work, names[1], names[9]).stdout.split() == [names[1], names[9]]
+
+
 def test_encoders_that_start_wait_for_no_lock(work):
     script("adopt-xml", "--work", work)
     manifest = Manifest(work)
     with Manifest(work).locked():
         assert claims.finish_interrupted(work, manifest, {"version": "1"}) == []
+
+
+def test_the_holder_of_a_lock_on_another_machine_counts_as_alive(tmp_path):
+    path = tmp_path / "lock"
+    with locks.held(str(path), "a test", pid=2 ** 22 + 1):  # no process has that number
+        assert not locks.holder_is_alive(path)
+        path.write_text(path.read_text().replace(files.HOST, "elsewhere_12345678"))
+        assert locks.holder_is_alive(path)
 
 
 def age(path, seconds):
