@@ -21,6 +21,10 @@ ifneq ($(IDS),)
 $(if $(wildcard $(IDS)),,$(error IDS=$(IDS): there is no such file))
 endif
 
+$(if $(filter local parallel slurm,$(DISTRIBUTE)),,$(error DISTRIBUTE=$(DISTRIBUTE): must be local, parallel or slurm))
+$(if $(filter parallel,$(DISTRIBUTE)),$(if $(HOSTS),,$(error HOSTS is empty: name the machines, e.g. HOSTS=alpha,beta)))
+SPREAD := $(if $(filter-out local,$(DISTRIBUTE)),bin/distribute )
+
 export PATH := $(CURDIR)/.venv/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
@@ -52,7 +56,7 @@ encode:
 	$(SHARED)@status=0; ids=$(or $(IDS),$(LIST),/dev/null); \
 	$(if $(LIST),$(AGAIN) $(LIST) || status=$$?; [ -e $(LIST) ] || ids=/dev/null;) \
 	bin/fetch-paipu $(QUIET) --queued <"$$ids" | \
-	  bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
+	  $(SPREAD)bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
 	bin/rebuild-index $(QUIET) & table="$$($(if $(QUIET),:,bin/manifest-status))" || status=$$?; \
 	wait $$! || status=$$?; [ -z "$$table" ] || echo "$$table"; \
 	exit $$status
@@ -70,7 +74,7 @@ FORCE:
 endif
 
 check: $(VENV)  ## hold files and shards against the manifest; REPAIR=1 deletes damaged XML files and queues their games
-	@status=0; bin/verify-xml $(QUIET) </dev/null 2>&1 || status=$$?; \
+	@status=0; $(SPREAD)bin/verify-xml $(QUIET) </dev/null 2>&1 || status=$$?; \
 	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; \
 	  bin/rebuild-index $(if $(REPAIR),$(QUIET),--check) 2>&1 || status=$$?; exit $$status
 

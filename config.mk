@@ -15,5 +15,9 @@ USER_AGENT  ?= tenhou-paipu-cache/1.0 (one request at a time; python-requests)  
 SHARD_ROWS  ?= 65536            # rows after which a shard is closed (520 MB in the dense layout)
 SHARD_LAYOUT ?= dense           # layout of new shards: dense (np.load reads it) or packed (300 times smaller)
 JOBS        ?=                  # processes that encode or verify; empty: one for each core
+DISTRIBUTE  ?= local            # where to encode and verify: local, parallel (GNU parallel, ssh) or slurm (job array)
+HOSTS       ?=                  # parallel: its --sshlogin list, e.g. alpha,me@beta; they share the work directory
+SBATCH      ?=                  # slurm: options for sbatch, e.g. --partition=cpu --cpus-per-task=8
+PIECE       ?= 1000             # games that a machine is given at a time
 REPAIR      ?=                  # 1: check and run delete damaged XML files and queue their games again
 DEEP        ?=                  # 1: check also hashes every array of every shard, run mends what that finds

@@ -12,11 +12,12 @@ class Batch:
     """What one encoding process does. tally: how many games went which way, for the closing line."""
 
     def __init__(self, work, manifest, shard_rows, jobs=1, deep=False, layout="dense",
-                 waiting=contextlib.nullcontext, say=None):
+                 waiting=contextlib.nullcontext, say=None, only=None):
         """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
 
         jobs: as of lib.workers; layout: of new shards, a key of shards.LAYOUTS; waiting(): a context in which a signal
-        may raise Interrupted; say(text): tells the user of each game that fails.
+        may raise Interrupted; say(text): tells the user of each game that fails; only: the ids that may come, if that
+        is known, so that no other game's shard need be looked at.
 
         What a killed run left unclaimed is claimed at once. Games whose shard is gone or damaged are due again; deep:
         damage is looked for in every byte. Raises OSError.
@@ -27,11 +28,20 @@ class Batch:
         self._writer = None
         self._workers, self._in_hand = Workers(work, jobs), set()
         self._rescued = claims.finish_interrupted(work, manifest, encoder.ENCODER)
-        self._gone = claims.broken(work, manifest, deep)
+        self._gone = claims.broken(work, manifest, deep, only)
 
     def queued(self):
         """The ids that the manifest has for encoding, in its order."""
         return [game for game, r in self.manifest.latest.items() if self._is_due(r)]
+
+    def due(self, ids):
+        """Yield those of `ids` that `run` would encode; encodes nothing."""
+        self._count(self._rescued)
+        for game in ids:
+            if self._is_ours(game):
+                self._in_hand.add(game)
+                self.tally["listed"] += 1
+                yield game
 
     def _is_due(self, record):
         return claims.is_due(record, encoder.ENCODER, self._gone)

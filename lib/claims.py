@@ -32,9 +32,16 @@ def check(work, present, manifest, deep=False):
         yield "mismatch" if kind == "unrecorded" else kind, name, why, stale
 
 
-def broken(work, manifest, deep=False):
-    """The names of the shards whose current claims cannot be relied on: their games are to be encoded again."""
-    return {name for kind, name, _, _ in _findings(work, shards.names(work), manifest, deep) if kind == "mismatch"}
+def broken(work, manifest, deep=False, of=None):
+    """The names of the shards whose current claims cannot be relied on: their games are to be encoded again.
+
+    of: the only games that matter, None for all.
+    """
+    latest, present = manifest.latest, shards.names(work)
+    if of is not None:
+        wanted = {latest[game].get("shard") for game in of if game in latest}
+        present = [name for name in present if name in wanted]
+    return {name for kind, name, _, _ in _findings(work, present, manifest, deep) if kind == "mismatch"}
 
 
 def _findings(work, present, manifest, deep):
@@ -150,17 +157,25 @@ def finish_interrupted(work, manifest, encoder):
     """
     if not any(is_due(r, encoder) for r in manifest.latest.values()):
         return []
+    if not _unclaimed(work, manifest, encoder):  # without the lock at first: many may start at the same time
+        return []
     with manifest.locked() as append:
-        found = {}
-        for name in shards.names(work):
-            try:
-                meta = shards.read_meta(work, name)
-            except (OSError, ValueError):
-                continue  # verify-shards tells about it
-            claimed, record = manifest.claims.get(name, ()), manifest.latest.get
-            games = [g for g in meta["games"] if g["gid"] not in claimed and is_due(record(g["gid"]), encoder)
-                     and record(g["gid"]).get("sha256") == g["sha256"]]
-            if games and not shards.damage(work, name, meta):
-                found |= {g["gid"]: claim(g, name) for g in games}
+        found = _unclaimed(work, manifest, encoder)
         append(list(found.values()))
     return list(found)
+
+
+def _unclaimed(work, manifest, encoder):
+    """gid -> the event that claims its rows, for `finish_interrupted`."""
+    found = {}
+    for name in shards.names(work):
+        try:
+            meta = shards.read_meta(work, name)
+        except (OSError, ValueError):
+            continue  # verify-shards tells about it
+        claimed, record = manifest.claims.get(name, ()), manifest.latest.get
+        games = [g for g in meta["games"] if g["gid"] not in claimed and is_due(record(g["gid"]), encoder)
+                 and record(g["gid"]).get("sha256") == g["sha256"]]
+        if games and not shards.damage(work, name, meta):
+            found |= {g["gid"]: claim(g, name) for g in games}
+    return found

@@ -28,6 +28,11 @@ def work():
     return os.environ.get("WORK", "").strip() or os.path.join(ROOT, defaults()["WORK"])
 
 
+def cores():
+    """How many processors this process may use: those of its Slurm job or container, where there is one."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def number(name, kind=int, least=0):
     """The setting as a number, None when empty; raises Usage when it is no number or below `least`."""
     return parse_number(get(name), name, kind, least)

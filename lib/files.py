@@ -7,14 +7,29 @@ import os
 import shutil
 import socket
 import stat
+import time
 
-_HOST = socket.gethostname().split(".")[0].replace("-", "_") or "localhost"
 _ASIDE = ".tmp-"
+_DAY = 86400  # seconds without a change after which what another host left aside counts as left behind
+
+
+def _host():
+    name = socket.gethostname().split(".")[0].replace("-", "_") or "localhost"
+    try:
+        with open("/etc/machine-id", "rb") as f:
+            known = f.read() + os.readlink("/proc/self/ns/pid").encode()
+    except OSError:
+        return name
+    return f"{name}_{hashlib.sha256(known).hexdigest()[:8]}"
+
+
+# Hosts that share a work directory may have the same name, and so may containers with process numbers of their own.
+HOST = _host()
 
 
 def aside(path):
     """A name in the same directory for what is to become `path`; says which process of which host works on it."""
-    return os.path.join(os.path.dirname(path), f"{_ASIDE}{_HOST}-{os.getpid()}-{os.path.basename(path)}")
+    return os.path.join(os.path.dirname(path), f"{_ASIDE}{HOST}-{os.getpid()}-{os.path.basename(path)}")
 
 
 @contextlib.contextmanager
@@ -78,10 +93,10 @@ def write(path, data):
 
 
 def sweep(directory):
-    """Remove what dead processes of this host left aside in `directory`."""
+    """Remove what dead processes of this host left aside in `directory`; of another, what is a day old."""
     with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:
         for entry in entries:
-            if entry.name.startswith(_ASIDE) and _is_dead(entry.name):
+            if entry.name.startswith(_ASIDE) and _is_dead(entry):
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path, ignore_errors=True)
                 else:
@@ -89,12 +104,21 @@ def sweep(directory):
                         os.unlink(entry.path)
 
 
-def _is_dead(name):
-    host, _, rest = name.removeprefix(_ASIDE).partition("-")
+def _is_dead(entry):
+    host, _, rest = entry.name.removeprefix(_ASIDE).partition("-")
     pid = rest.partition("-")[0]
-    if host != _HOST or not pid.isdecimal():
-        return False  # a process of another host that shares the directory may still be at it
-    return not is_alive(int(pid))
+    if not pid.isdecimal():
+        return False
+    if host == HOST:
+        return not is_alive(int(pid))
+    try:  # a process of another host that shares the directory may still be at it
+        newest = entry.stat(follow_symlinks=False).st_mtime
+        if entry.is_dir(follow_symlinks=False):
+            with os.scandir(entry.path) as inside:
+                newest = max([newest, *(each.stat(follow_symlinks=False).st_mtime for each in inside)])
+    except FileNotFoundError:
+        return False
+    return newest < time.time() - _DAY
 
 
 def is_alive(pid):

@@ -75,14 +75,21 @@ def stamp(info):
 
 
 class Seen:
-    """When each file was last found sound, and what it looked like then. A cache: losing it costs time only."""
+    """When each file was last found sound, and what it looked like then. A cache: losing it costs time only.
+
+    news: the entries that `save` has still to write
+    """
 
     def __init__(self, work):
         """Read it from the work directory; a damaged one counts as empty."""
-        self._path, self._changed, self.entries = workdir.path(work, ".seen"), False, {}
+        self._path, self.news = workdir.path(work, ".seen"), {}
+        self.entries = self._read()
+
+    def _read(self):
         with contextlib.suppress(OSError, ValueError), open(self._path, encoding="ascii") as f:
             # split up no further before it is asked for: that would be most of the work of looking at many files
-            self.entries = dict(line.split("\t", 1) for line in f.read().split("\n") if line)
+            return dict(line.split("\t", 1) for line in f.read().split("\n") if line)
+        return {}
 
     def is_sound(self, game, sha256, stamp):
         """True if the file looked like this when it was last hashed, and had this hash."""
@@ -97,12 +104,12 @@ class Seen:
     def put(self, game, sha256, stamp):
         """Note that a file that looks like this was hashed just now, and is sound."""
         if int(stamp.split()[1]) < (time.time() - _RACY) * 1e9:
-            self.entries[game] = f"{sha256[:16]}\t{int(time.time())}\t{stamp}"
-            self._changed = True
+            self.news[game] = self.entries[game] = f"{sha256[:16]}\t{int(time.time())}\t{stamp}"
 
     def save(self):
-        """Write it back, if there is anything new. Raises OSError."""
-        if self._changed:
+        """Write back what is new, beside what others have written meanwhile; for use under a lock. Raises OSError."""
+        if self.news:
+            self.entries = self._read() | self.news
             lines = (f"{game}\t{entry}\n" for game, entry in self.entries.items())
             files.write(self._path, "".join(lines).encode())
-            self._changed = False
+            self.news = {}

@@ -8,7 +8,7 @@ import re
 import tempfile
 
 from lib.errors import Busy, Problem
-from lib.files import is_alive, naming
+from lib.files import HOST, is_alive, naming
 from lib.manifest import now
 
 _STAMP = 20  # digits of each of the times that a lock file begins with
@@ -28,7 +28,7 @@ def held(path, what, pid=None):
         except BlockingIOError:
             holder = os.pread(fd, 500, _HEAD + 1).decode(errors="replace").strip()
             raise Busy(f"busy: {what} ({holder or 'holder unknown'}); try later") from None
-        text = f"\npid {pid or os.getpid()}, since {now()}, in {os.getcwd()}\n".encode()
+        text = f"\npid {pid or os.getpid()} on {HOST}, since {now()}, in {os.getcwd()}\n".encode()
         with naming(path):
             stamp(fd, *stamps(fd))
             os.ftruncate(fd, _HEAD + os.pwrite(fd, text, _HEAD))
@@ -68,10 +68,13 @@ def _open(path):
 
 
 def holder_is_alive(path):
-    """False if the process that took the lock `path` is gone, though one that inherited it may still be at work."""
+    """False if the process that took the lock `path` is gone, though one that inherited it may still be at work.
+
+    Of a process of another host nothing is known: it counts as alive.
+    """
     with open(path, encoding="utf-8", errors="replace") as f:
-        found = re.match(r"pid ([0-9]+),", f.read(500)[_HEAD + 1:])
-    return not found or is_alive(int(found[1]))
+        found = re.match(r"pid ([0-9]+)(?: on (\S+))?,", f.read(500)[_HEAD + 1:])
+    return not found or found[2] not in (None, HOST) or is_alive(int(found[1]))
 
 
 def machine_path(name):

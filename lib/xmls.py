@@ -27,15 +27,8 @@ def check(work, manifest, ids=None, jobs=1, seen=None, trust=False, oldest=None)
     """
     latest, present = manifest.latest, set()
     if ids is None:
-        ids = []
-        for game, entry in workdir.xml_files(work):
-            if game is None:
-                yield "foreign", entry.name
-            else:
-                present.add(game)
-                ids.append(game)
-        ids.sort()  # near the order of the manifest, and so of what was read of it
-        ids += [game for game, record in latest.items() if record.get("status") == "downloaded" and game not in present]
+        ids, present, foreign = everything(work, latest)
+        yield from (("foreign", name) for name in foreign)
     if oldest is not None:
         ids = sorted(ids, key=seen.checked)[:oldest]
     wanted = []
@@ -56,6 +49,19 @@ def check(work, manifest, ids=None, jobs=1, seen=None, trust=False, oldest=None)
         if kind == "ok" and seen and stamp:
             seen.put(game, sha256, stamp)
         yield kind, game
+
+
+def everything(work, latest):
+    """(ids, those of them with a file, other names in xml/): what `check` looks at in a whole work directory."""
+    present, foreign = set(), []
+    for game, entry in workdir.xml_files(work):
+        if game is None:
+            foreign.append(entry.name)
+        else:
+            present.add(game)
+    ids = sorted(present)  # near the order of the manifest, and so of what was read of it
+    ids += [game for game, record in latest.items() if record.get("status") == "downloaded" and game not in present]
+    return ids, present, foreign
 
 
 def _looks_sound(work, game, sha256, seen):

@@ -74,6 +74,13 @@ def test_a_duration_that_is_none_is_wrong_usage(text):
         config.parse_number(text, "KNOB", float)
 
 
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5, 7}, raising=False)
+    assert config.cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert config.cores() == os.cpu_count()
+
+
 def test_an_optional_number_may_be_empty():
     assert config.parse_number("", "KNOB") is None
     assert config.parse_number("0.5", "KNOB", float) == 0.5

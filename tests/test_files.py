@@ -96,8 +96,8 @@ def test_what_a_killed_process_left_aside_is_swept_and_what_a_living_one_writes_
 
 def test_the_sweep_touches_nothing_of_other_hosts_or_of_users(tmp_path):
     pid = killed(lambda: None)
-    kept = [f".tmp-elsewhere-{pid}-x", ".tmp-", ".tmp-x", ".tmpfile", "x", f"{files._HOST}-{pid}-x",
-            f".tmp-{files._HOST}-{'9' * 30}-x", f".tmp-{files._HOST}-x"]
+    kept = [f".tmp-elsewhere-{pid}-x", ".tmp-", ".tmp-x", ".tmpfile", "x", f"{files.HOST}-{pid}-x",
+            f".tmp-{files.HOST}-{'9' * 30}-x", f".tmp-{files.HOST}-x"]
     for name in kept:
         (tmp_path / name).write_bytes(b"")
     files.sweep(str(tmp_path))
@@ -109,7 +109,7 @@ def test_the_sweep_removes_a_link_and_not_what_it_points_to(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "precious").write_bytes(b"")
     (tmp_path / "cache").mkdir()
-    os.symlink(tmp_path / "elsewhere", tmp_path / "cache" / f".tmp-{files._HOST}-{pid}-x")
+    os.symlink(tmp_path / "elsewhere", tmp_path / "cache" / f".tmp-{files.HOST}-{pid}-x")
     files.sweep(str(tmp_path / "cache"))
     assert os.listdir(tmp_path / "cache") == [] and os.listdir(tmp_path / "elsewhere") == ["precious"]
 

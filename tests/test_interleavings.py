@@ -113,11 +113,11 @@ class Pipeline(RuleBasedStateMachine):
     def encode_while_a_rival_does(self, who, ids, rival):
         def stream():
             yield from map(game, ids)
-            self.patch.setattr(files, "_HOST", "rival")  # one process cannot write two shards aside at once
+            self.patch.setattr(files, "HOST", "rival")  # one process cannot write two shards aside at once
             self.encode(1 - who, rival)
-            self.patch.setattr(files, "_HOST", host)
+            self.patch.setattr(files, "HOST", host)
 
-        host = files._HOST
+        host = files.HOST
         list(batch.Batch(self.work, self.handles[who], SHARD_ROWS).run(stream()))
 
     @precondition(lambda self: shards.names(self.work))
