@@ -15,6 +15,7 @@ import sys
 
 from lib import config, encoder, files, xmls
 
+_ANSWER = 1 << 20  # bytes that a pipe holds, where that can be set: an answer is written in one go
 _TRIES = 2  # a worker may be killed for reasons that are not its game's: a game that kills two is at fault
 
 
@@ -82,7 +83,8 @@ class Workers:
     def _give(self, task):
         process = self._idle.pop() if self._idle else subprocess.Popen(
             [sys.executable, "-m", "lib.workers", self._work], cwd=config.ROOT, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, start_new_session=True)  # Ctrl-C is not for it, not even while it starts
+            stdout=subprocess.PIPE, pipesize=_ANSWER,
+            start_new_session=True)  # Ctrl-C is not for it, not even while it starts
         try:
             process.stdin.write(json.dumps(task[:2]).encode() + b"\n")
             process.stdin.flush()
