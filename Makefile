@@ -123,7 +123,7 @@ $(VENV): requirements.txt
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-report.txt
 	@touch $@
 
-test: .venv/.test-ready setup  ## run the tests; TORCH=1: those with PyTorch too
+test: .venv/.test-ready .venv/.report-ready setup  ## run the tests; TORCH=1: those with PyTorch too
 	@$(if $(TORCH),.venv/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0)
 	@.venv/bin/python -m ruff check --quiet .
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)

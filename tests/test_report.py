@@ -171,10 +171,8 @@ def report(work, **settings):
 
 
 @drawn
-@pytest.mark.parametrize("there", [True, False])
-def test_with_no_game_there_is_a_page_without_plots(tmp_path, there):
-    if there:
-        (tmp_path / "w").mkdir()
+def test_with_no_game_there_is_a_page_without_plots(tmp_path):
+    (tmp_path / "w").mkdir()
     _, page = report(str(tmp_path / "w"))
     assert "nothing yet" in page.texts and "svg" not in page.tags and "Games by status" in page.texts
 
