@@ -26,13 +26,13 @@ class Latest(Manifest):
         if sha256 is not None:
             self._sha256[game] = sha256
         elif game in self._sha256:
-            line = _with_sha256(line, self._sha256[game])
+            line = _with_sha256(line, record, self._sha256[game])
         self.latest[game] = line
         return True
 
 
-def _with_sha256(line, sha256):
+def _with_sha256(line, record, sha256):
     """The line of a record that has no sha256, with one."""
     if b"sha256" not in line:
         return b'%b, "sha256": %b}' % (line.rstrip()[:-1], json.dumps(sha256).encode())
-    return json.dumps(json.loads(line.decode()) | {"sha256": sha256}).encode()  # it says null, or speaks of it
+    return json.dumps(record | {"sha256": sha256}).encode()  # it says null, or speaks of it

@@ -36,11 +36,12 @@ def _parse(line):
 def _parse_many(lines):
     """`_parse` of each of the lines, several at once: that takes half the time."""
     try:
-        # that each line begins and ends an object, and that there is one for each, keeps torn ones from joining up
-        text = b",\n".join(lines)
-        if text[:1] == b"{" and text[-1:] == b"}" and text.count(b"},\n{") == len(lines) - 1:
+        # that each line begins an object and ends one, none ends elsewhere, and there are as many as lines, keeps torn
+        # ones from joining up while another makes up for the count
+        text, n = b",\n".join(lines), len(lines)
+        if text[:1] == b"{" and text[-1:] == b"}" and text.count(b"},\n{") == n - 1 and text.count(b"}") == n:
             things = json.loads((b"[" + text + b"]").decode())
-            if len(things) == len(lines):
+            if len(things) == n:
                 return things
     except (ValueError, RecursionError):
         pass

@@ -164,6 +164,15 @@ def test_garbage_in_the_middle_is_counted_and_hides_no_neighbour(shared, lines):
     assert printed(shown) == without_size(read.latest) and shown.bad == bad
 
 
+@pytest.mark.parametrize("both", [
+    b'{"gid": "%b"}, {"gid": "%b"}', b'{"gid": "%b"}, 5, {"gid": "%b"}', b'{"a": {"gid": "%b"}}, {"gid": "%b"}'])
+def test_torn_lines_do_not_join_up_where_another_line_has_two_records(work, both):
+    data = [b'{"a": [{}', b"{}]}", both % (GAMES[0].encode(), GAMES[1].encode())]
+    fresh(work, b"\n".join([*data, *data[::-1], line({"gid": GAMES[2]})]))
+    for read in Manifest(work), Latest(work):
+        assert read.bad == [1, 2, 3, 4, 5, 6] and list(read.latest) == [GAMES[2]]
+
+
 @pytest.mark.parametrize("text", BAD_IDS)
 def test_a_record_whose_gid_is_no_game_id_is_a_bad_line(work, text):
     fresh(work, line({"gid": text, "status": "downloaded", "sha256": "aa"}))
