@@ -17,7 +17,7 @@ from lib.errors import Problem, Usage
 _REDIRECTS = 3
 ATTEMPTS = 3  # for a passing fault; after 429 or 503 there is one more, after 403 or 404 none
 _LONGEST_PAUSE = 600  # seconds; a server that asks for more is left alone
-_PATIENCE = 4  # times TIMEOUT that an answer may take as a whole, for each 16 MB that it may have
+_PATIENCE = 4  # times TIMEOUT that an answer may take as a whole, for each 16 MB that it may have; never over a day
 MIN_DELAY = 1  # seconds, for every server but one on this machine
 
 
@@ -202,7 +202,7 @@ def _in_time(seconds):
 
     before = signal.signal(signal.SIGALRM, late)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_REAL, min(seconds, 86400))
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

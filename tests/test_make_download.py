@@ -18,7 +18,8 @@ from flows import ROOT, cache, environment, make, records, script, stand_in, sta
 from test_full_disk import forbid_everything
 from test_hostile import reply, server
 
-from lib import locks
+from lib import locks, turns
+from lib.errors import Problem
 from lib.manifest import Manifest
 
 YEAR = "YEAR=2024"
@@ -165,6 +166,28 @@ def test_a_server_that_asks_for_hours_is_not_asked_by_any_later_run_before(tmp_p
             assert len(asked) == 2
         finally:
             os.unlink(path)  # the next server on this port is to be asked
+
+
+def test_a_wish_that_was_noted_before_the_clock_was_set_back_by_years_does_not_hold_for_years():
+    path = locks.machine_path("fetch-clock.test")
+    try:
+        for ahead in (7 * 86400, 40 * 86400, 10**10):
+            with locks.held(path, "x") as fd:
+                locks.stamp(fd, 0, int((time.time() + ahead) * 1e9))
+            wait = pytest.raises(Problem) if ahead < 30 * 86400 else contextlib.nullcontext()
+            with wait, turns.held("http://clock.test", 1) as found:
+                assert 0 <= found.left() <= 1
+    finally:
+        os.unlink(path)
+
+
+@pytest.mark.parametrize("timeout", [0.01, 10**9])
+def test_an_answer_has_a_time_limit_with_any_timeout(tmp_path, timeout):
+    with stand_in(tmp_path, "--games", 1) as (url, _):
+        done = script("fetch-index", "--work", tmp_path / "w", "--year", 2024,
+                      settings={"TENHOU_URL": url, "DELAY": "0", "TIMEOUT": str(timeout)})
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr
+    assert timeout < 1 or done.returncode == 0, done.stderr
 
 
 def test_a_run_that_stopped_for_refusals_leaves_the_next_one_the_pause_that_was_asked_for(tmp_path):
