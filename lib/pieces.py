@@ -22,12 +22,14 @@ def command(script, options, work):
     """The words that run `script` for the game ids that follow them, on any machine; its last line is `exit N`.
 
     Statuses up to 2 are the script's answer, and the words end with 0. A script that is killed, or cannot be found, and
-    a machine without the work directory fail: another may do better.
+    a machine without the work directory or this tree's Python fail: another may do better.
     """
     settings = [f"{name}={config.get(name)}" for name in _KNOBS]
     run = shlex.join(["env", *settings, os.path.join(config.ROOT, "bin", script), "--work", work, *options])
-    manifest = shlex.quote(workdir.path(work, workdir.MANIFEST))
-    return ["sh", "-c", f'test -e {manifest} || {{ echo "$(hostname): no "{manifest} >&2; exit {_LOST}; }}; '
+    python = os.path.join(config.ROOT, ".venv", "bin", "python")  # a link: what it leads to may not be there
+    needed = shlex.join([workdir.path(work, workdir.MANIFEST), *[python] * os.path.exists(python)])
+    return ["sh", "-c", f'for f in {needed}; do test -e "$f" || '
+                        f'{{ echo "$(hostname): no $f" >&2; exit {_LOST}; }}; done; '
                         f'{run} "$@"; s=$?; echo "exit $s" >&2; test $s -le 2', "sh"]
 
 
@@ -47,7 +49,8 @@ class Talk:
             self.fail(int(ended[1]))
         elif re.fullmatch(r"(.* : \d+|[a-z-]+: \d+ .*)", line):
             numbers = [int(n) for n in re.findall(r"\d+", line)]
-            sums = self._closing.setdefault(re.sub(r"\d+", "{}", line), [0] * len(numbers))
+            pattern = re.sub(r"\d+", "{}", re.sub("([{}])", r"\1\1", line))  # whatever a machine greets us with
+            sums = self._closing.setdefault(pattern, [0] * len(numbers))
             sums[:] = map(sum, zip(sums, numbers, strict=True))
         elif re.match(r"[a-z-]+: (?!\d{10}gm-)", line):
             self._closing[line] = None  # once, however many say it
@@ -81,8 +84,10 @@ def over_ssh(words, ids, hosts, size, talk):
         with open(read, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 talk.hear(line.rstrip("\n"))
-        if process.wait():
-            talk.hear(f"distribute: {process.returncode} pieces found no machine to do them; the next run tries again")
+        if lost := process.wait():  # it counts to 100; what is far beyond is no number of pieces
+            how_many = lost if lost <= 100 else "more than 100"
+            talk.hear("distribute: " + (f"{how_many} pieces found no machine to do them" if lost <= 101 else
+                                        "parallel could not go on") + "; the next run tries again")
             talk.fail(1)
     finally:
         end(process)

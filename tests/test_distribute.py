@@ -12,7 +12,7 @@ import pytest
 from flows import ROOT, environment, make, script, stand_in
 from test_documented import MACHINES, README, shape, transcripts
 
-from lib import claims, files, hashes, locks, pieces, shards
+from lib import claims, config, files, hashes, locks, pieces, shards
 from lib.manifest import Manifest
 from lib.selfplay import play
 
@@ -179,6 +179,21 @@ def test_hosts_that_cannot_be_reached_lose_nothing_and_are_told(work, tmp_path):
     assert {r["status"] for r in Manifest(work).latest.values()} == {"downloaded"}
 
 
+@needs("parallel")
+def test_when_parallel_itself_fails_no_pieces_are_counted(work):
+    script("adopt-xml", "--work", work)
+    done = script("distribute", "--work", work, "encode-batch", "--queued",
+                  settings={"DISTRIBUTE": "parallel", "HOSTS": "/no/such/list/.."})
+    assert done.returncode == 1 and "distribute: parallel could not go on" in done.stderr, done.stderr
+    assert {r["status"] for r in Manifest(work).latest.values()} == {"downloaded"}
+
+
+@needs_ssh
+def test_a_comma_too_many_among_the_hosts_is_none(work, hosts):
+    done = make("run", f"WORK={work}", "DISTRIBUTE=parallel", "HOSTS=alpha,,beta,", settings=hosts)
+    assert done.returncode == 0 and "encode-batch: 12 encoded" in done.stderr + done.stdout, done.stderr
+
+
 @needs_ssh
 def test_the_end_of_make_ends_the_pieces(work, hosts):
     run = start("run", f"WORK={work}", *SPREAD, "JOBS=1", settings=hosts)
@@ -252,6 +267,12 @@ def test_options_of_sbatch_with_an_open_quote_are_wrong_usage(work):
     assert done.returncode == 2 and "SBATCH=--comment='x" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+def test_braces_that_parallel_would_fill_in_are_refused(tmp_path):
+    done = script("distribute", "--work", tmp_path / "{#}", "encode-batch",
+                  settings={"DISTRIBUTE": "parallel", "HOSTS": "alpha"})
+    assert done.returncode == 2 and "{#}" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
 def test_a_script_that_cannot_be_spread_is_refused(work):
     done = script("distribute", "--work", work, "fetch-paipu")
     assert done.returncode == 2 and "only encode-batch and verify-xml" in done.stderr
@@ -293,6 +314,21 @@ def test_a_machine_without_the_work_directory_or_the_script_fails(work, tmp_path
     assert blind.returncode == 255 and "not mounted/manifest.jsonl" in blind.stderr
 
 
+def test_a_machine_without_the_python_of_this_tree_fails(work, tmp_path, monkeypatch):
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.symlink_to(sys.executable)
+    (tmp_path / "bin").symlink_to(ROOT / "bin")
+    script("adopt-xml", "--work", work)
+    monkeypatch.setattr(config, "ROOT", str(tmp_path))
+    there = pieces.command("verify-xml", [], str(work))
+    python.unlink()
+    python.symlink_to("/not/installed/here")
+    done = subprocess.run(there, capture_output=True, text=True, env=environment(), stdin=subprocess.DEVNULL)
+    assert done.returncode == 255 and f"no {python}" in done.stderr
+    assert not pieces.command("verify-xml", [], str(work))[2].count(str(python))  # it is not here either
+
+
 def test_closing_lines_are_summed_up_and_news_of_games_are_not(capsys):
     talk = pieces.Talk()
     for n in (1, 20):
@@ -306,6 +342,15 @@ def test_closing_lines_are_summed_up_and_news_of_games_are_not(capsys):
     assert talk.status == 1 and talk.pieces == 2
     talk.fail(137)
     assert talk.status == 1
+
+
+def test_a_greeting_of_a_machine_is_passed_on_whatever_is_in_it(capsys):
+    talk = pieces.Talk()
+    for line in ("{users} : 5", "{} welcome {0}", "uptime: 3 days, {load}"):
+        talk.hear(line)
+    talk.close(quiet=False)
+    assert sorted(capsys.readouterr().err.splitlines()) == sorted(
+        ["{users} : 5", "{} welcome {0}", "uptime: 3 days, {load}"])
 
 
 def test_list_has_just_the_ids_that_would_be_encoded(work, games):
