@@ -71,6 +71,12 @@ def test_every_property_has_its_fault():
     assert set(FAULTS) == set(probe.PROPERTIES)
 
 
+@pytest.mark.parametrize("rounds", [0, -1])
+def test_what_was_not_tried_is_not_called_sound(tmp_path, rounds):
+    done = script("probe-fs", "--rounds", rounds, tmp_path)
+    assert (done.returncode, done.stdout) == (2, "") and f"--rounds {rounds}" in done.stderr
+
+
 def test_a_directory_that_is_not_there_is_wrong_usage(tmp_path):
     done = script("probe-fs", tmp_path / "none")
     assert done.returncode == 2 and "no such directory" in done.stderr
