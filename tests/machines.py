@@ -172,7 +172,7 @@ def steps(conf, node):
                 found.append(int(entry))
                 parent = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1]
                 if b"slurmstepd" in Path(f"/proc/{parent}/cmdline").read_bytes():
-                    found.append(int(parent))
+                    found.insert(0, int(parent))  # killed after its script it might tell that the script has failed
     return found
 
 
