@@ -228,11 +228,12 @@ def test_a_job_that_slurm_refuses_is_told(work, cluster):
 @needs_ssh
 def test_the_commands_by_hand_of_the_readme_encode_on_two_hosts(work, hosts, local):
     script("adopt-xml", "--work", work)
-    by_hand = [command for command, _ in transcripts(README) if f"{MACHINES}/due" in command]
-    assert len(by_hand) == 2
+    by_hand = [command for command, _ in transcripts(README.split("\nBy hand, ")[1].split("\n## ")[0])]
+    assert len(by_hand) == 3
     subprocess.run(["bash", "-ec", "\n".join(by_hand).replace(MACHINES, str(work))], cwd=ROOT, check=True,
                    env=environment(**hosts), capture_output=True, stdin=subprocess.DEVNULL)
     assert faulty.difference(work, local) == (0, 0)
+    faulty.assert_clean(work)
 
 
 @needs_ssh
