@@ -42,9 +42,16 @@ class Cache:
             self.shards = [entry["path"] for entry in index["shards"]]
             spans = [(number, start, stop) for number, name in enumerate(self.shards)
                      for start, stop in index["row_ranges"][name]]
-        except (OSError, ValueError, KeyError, TypeError) as e:
-            hint = "; the cache is its folder cache/" if os.path.isdir(os.path.join(self.path, "cache")) else ""
-            raise CacheError(f"{self.path}: no index of a cache: {e!r}{hint}") from None
+        except (FileNotFoundError, NotADirectoryError):
+            hint = ("the cache is its folder cache/" if os.path.isdir(os.path.join(self.path, "cache")) else
+                    "`make run` or `make rebuild-index` writes index.json"
+                    if os.path.isdir(os.path.dirname(os.path.abspath(self.path))) else
+                    "there is no such directory")
+            raise CacheError(f"{self.path}: no index of a cache: {hint}") from None
+        except OSError as e:
+            raise CacheError(f"{self.path}: index.json: {e.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise CacheError(f"{self.path}: index.json is damaged: `make rebuild-index` writes it anew") from None
         self._shard, self._start, stop = np.array(spans, np.int64).reshape(-1, 3).T
         self._first = np.concatenate([[0], np.cumsum(stop - self._start)])  # number of each span's first row
 

@@ -35,6 +35,11 @@ def tiles(pairs):
 # names of actions 0..53; a discard's is its tile
 ACTIONS = [tile(kind) for kind in range(34)] + [tile(9 * suit + 4, AKA) for suit in range(3)]
 ACTIONS += [_CALLS[action] for action in range(schema.CHI, schema.ACTION_DIM)]
+# key of a described row -> all that its text can be, where that is a short list
+VALUES = {
+    "label": ACTIONS, "legal": ACTIONS, "round": [f"{wind} {n}" for wind in WINDS for n in range(1, 5)],
+    "asked": ["turn", "riichi", *(f"{what} by {who}" for what in ("discard", "kan") for who in SEATS[1:])],
+}
 
 
 class Token(NamedTuple):

@@ -39,6 +39,12 @@ def make(work):
     files.sweep(work)
 
 
+def must_exist(work):
+    """Raises Problem if there is no such work directory."""
+    if not os.path.isdir(work):
+        raise Problem(f"{work}: no such work directory")
+
+
 def why_foreign(work, name):
     """What keeps the file `name` of xml/ from being a game's."""
     if not (name[-4:] == ".txt" and gid.is_gid(name[:-4])):

@@ -118,7 +118,32 @@ def test_a_condition_that_cannot_be_is_wrong_usage(work, where):
 
 def test_no_cache_is_one_line(tmp_path):
     error = run(str(tmp_path), status=1)
-    assert error.count("\n") == 1 and "no index of a cache" in error
+    assert error.count("\n") == 1 and "no index of a cache" in error and "`make rebuild-index`" in error
+    assert "Error(" not in error
+    error = run(str(tmp_path / "typo"), status=1)
+    assert error == f"cache-cat: {tmp_path}/typo: no such work directory\n"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 7}', '{"schema": []}', "\0"])
+def test_a_damaged_index_is_one_line_that_names_the_command(tmp_path, text):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "index.json").write_text(text)
+    error = run(str(tmp_path), status=1)
+    assert error.count("\n") == 1 and "is damaged: `make rebuild-index`" in error
+
+
+@pytest.mark.parametrize(("where", "known"), [
+    ("label=foo", "tsumo, nine terminals, no riichi, pass"), ("label!=foo", "0m, 0p, 0s, chi low"),
+    ("legal=kan", "closed kan, open kan"), ("round=east 5", "east 4, south 1"), ("asked=pon", "kan by kamicha")])
+def test_a_value_that_no_row_can_have_is_wrong_usage_that_lists_those_that_are(work, where, known):
+    error = run(work, "--where", where, status=2)
+    assert error.count("\n") == 1 and known in error
+
+
+def test_the_values_that_are_listed_are_those_of_the_rows(printed):
+    for key, known in notation.VALUES.items():
+        have = set().union(*(r[key] if isinstance(r[key], list) else [r[key]] for r in printed))
+        assert len(have) > 3 and have <= set(known)
 
 
 def test_tiles_and_actions_have_their_usual_names():
