@@ -2,12 +2,14 @@
 
 import functools
 import os
+import re
 
 from lib import files, gid
 from lib.errors import Problem
 
 MANIFEST = "manifest.jsonl"
 SHARD = "shard_{:05d}"
+_ALMOST = re.compile(rf"({gid.PATTERN})(?:\.(?:xml|mjlog|log|txt))?(?:\.gz)?")  # names that logs have elsewhere
 
 
 def path(work, *parts):
@@ -48,7 +50,8 @@ def must_exist(work):
 def why_foreign(work, name):
     """What keeps the file `name` of xml/ from being a game's."""
     if not (name[-4:] == ".txt" and gid.is_gid(name[:-4])):
-        return "its name is no game id"
+        found = _ALMOST.fullmatch(name)
+        return f"rename it to {found[1]}.txt" if found else "its name is no game id"
     path = os.path.join(work, "xml", name)
     return "it is a link" if os.path.islink(path) else "it is a directory" if os.path.isdir(path) else "it is no file"
 

@@ -252,6 +252,17 @@ def test_what_is_no_file_stops_nothing_and_is_not_followed(done, tmp_path, logs,
     assert Manifest(done).latest[game(7)]["status"] == "downloaded" and (tmp_path / "outside").read_bytes() == log(7)
 
 
+@pytest.mark.parametrize("suffix", ["", ".xml", ".mjlog", ".log", ".xml.gz", ".txt.gz", ".gz"])
+def test_adopting_says_what_a_log_by_almost_its_name_is_to_be_renamed_to(work, logs, suffix):
+    path = os.path.join(work, "xml", f"{A}{suffix}")
+    with open(path, "wb") as f:
+        f.write(logs[0])
+    shown = run("adopt-xml", work)
+    told = re.fullmatch(rf"adopt-xml: xml/'{A}{re.escape(suffix)}': rename it to (\S+): left alone\n.*\n", shown.stderr)
+    os.rename(path, os.path.join(work, "xml", told[1]))
+    assert run("adopt-xml", work).stdout == f"{A}\n"
+
+
 @pytest.mark.parametrize(("make", "what"), [
     (lambda path: os.symlink("x", path), "it is a link"), (os.mkfifo, "it is no file"),
     (os.mkdir, "it is a directory")])
