@@ -4,11 +4,13 @@ import collections
 import datetime
 import hashlib
 import os
+import re
 
 from lib import files, workdir, xmls
 from lib.manifest import now
 from lib.tenhou import Fault, Refused
 
+_LIST = re.compile(r"game_ids_(20[0-9]{2})\.txt")
 _LIMIT = 1 << 24  # bytes; a long hanchan has 60 kB
 _DAY, _WEEK = datetime.timedelta(days=1), datetime.timedelta(days=7)
 
@@ -23,6 +25,31 @@ def is_wanted(work, game, record, retry=False):
     if status == "failed" and record.get("stage") == "download":
         return retry or str(record.get("retry_at", "9")) <= now()
     return False
+
+
+def is_put_off(record):
+    """True if a game's download failed and is to be tried again, but not yet."""
+    failed = record.get("status") == "failed" and record.get("stage") == "download"
+    return failed and str(record.get("retry_at", "9")) > now()
+
+
+def listed(work, latest):
+    """year -> games of its list of ids that no record is of, the most first; years that have some. Raises OSError."""
+    left = collections.Counter()
+    for name in os.listdir(work):
+        if found := _LIST.fullmatch(name):
+            with open(workdir.path(work, name), encoding="ascii", errors="replace") as f:
+                left[found[1]] = sum(line.strip() not in latest for line in f)
+    return {year: n for year, n in left.most_common() if n}
+
+
+def how_to(years):
+    """What `listed` found as text of no more than 60 characters: how to have these games."""
+    (first, n), *others = years.items()
+    text = f"{n} by make run YEAR={first}"
+    if others:
+        text += f", {others[0][1]} by YEAR={others[0][0]}"
+    return text + (f", {sum(n for _, n in others[1:])} more" if others[1:] else "")
 
 
 class Fetcher:

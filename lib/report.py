@@ -5,7 +5,7 @@ from html import escape
 
 import numpy as np
 
-from lib import notation, plots, reasons, survey
+from lib import downloads, notation, plots, reasons, survey
 from lib.played import months, played, table_name
 from lib.sample import DELTA_EDGES, FINAL_EDGES
 from lib.schema import CHI
@@ -101,11 +101,12 @@ def _key_figures(found):
         return _number(int(count)), more.partition(" (")[0], more.partition(" (")[2].removesuffix(")")
 
     status = found["statuses"].get
+    how = [downloads.how_to(found["lists"])] if found["lists"] else []
     figures = [("games on record", _number(found["games"]), "", ""),
                ("encoded", _number(status("encoded", 0)), "", ""), ("failed", _number(status("failed", 0)), "", ""),
                ("live rows", _number(found["rows"]), "", ""),
                ("disk use", survey.size(sum(found["disk"].values())), f"{survey.size(found['free'])} free", ""),
-               ("left to download", *left("downloads")), ("left to encode", *left("encodes"))]
+               ("left to download", *left("downloads"), *how), ("left to encode", *left("encodes"))]
     if found["last_event"]:
         figures.append(("last event", found["last_event"][:10], found["last_event"][11:],
                         "" if found["at_work"] else "nothing is at work"))

@@ -27,7 +27,7 @@ def survey(work, events):
     now = datetime.datetime.now(datetime.timezone.utc)
     found["last_event"] = end and end.strftime("%Y-%m-%dT%H:%M:%SZ")
     found["at_work"] = bool(end) and now - end < history.PAUSE
-    left = _left(work, events.latest)
+    left, found["lists"] = _left(work, events.latest)
     least = 3600 / max(config.number("DELAY", float) or 0, 0.001)
     for kind, rate in (("downloads", rates.get("downloads") or least), ("encodes", rates.get("encodes"))):
         found[kind] = {"left": left[kind], "per_hour": round(rate, 1) if rate else None, "measured": kind in rates,
@@ -71,18 +71,16 @@ def _sizes(folder, skip=()):
 
 
 def _left(work, latest):
-    """How many games are still to be downloaded, those of the id lists too, and to be encoded."""
+    """(how many games are still to be downloaded, those of the id lists too, and to be encoded; those of the lists)."""
     left = collections.Counter()
     for game, record in latest.items():
         if downloads.is_wanted(work, game, record):
             left["downloads"] += 1
         elif claims.is_due(record, encoder.ENCODER):
             left["encodes"] += 1
-    for name in os.listdir(work):
-        if name.startswith("game_ids_") and name.endswith(".txt"):
-            with open(workdir.path(work, name), encoding="ascii", errors="replace") as f:
-                left["downloads"] += sum(line.strip() not in latest for line in f)
-    return left
+    lists = downloads.listed(work, latest)
+    left["downloads"] += sum(lists.values())
+    return left, lists
 
 
 def lines(found):
@@ -98,6 +96,8 @@ def lines(found):
     yield f"disk use : {size(sum(found['disk'].values()))}{f' ({parts})' if parts else ''}, {size(found['free'])} free"
     for name, kind in (("download", "downloads"), ("encode", "encodes")):
         yield f"left to {name} : {left(found[kind])}"
+        if kind == "downloads" and found["lists"]:
+            yield f"in lists of ids : {downloads.how_to(found['lists'])}"
     if found["last_event"]:
         yield f"last event : {found['last_event']}{'' if found['at_work'] else ', nothing is at work'}"
     failures = list(found["failures"].items())
