@@ -107,6 +107,8 @@ def _key_figures(found):
                ("live rows", _number(found["rows"]), "", ""),
                ("disk use", survey.size(sum(found["disk"].values())), f"{survey.size(found['free'])} free", ""),
                ("left to download", *left("downloads"), *how), ("left to encode", *left("encodes"))]
+    if off := found["put_off"]["games"]:
+        figures.append(("asked again later", _number(off), survey.put_off(found["put_off"]), ""))
     if found["last_event"]:
         figures.append(("last event", found["last_event"][:10], found["last_event"][11:],
                         "" if found["at_work"] else "nothing is at work"))

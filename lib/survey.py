@@ -28,6 +28,9 @@ def survey(work, events):
     found["last_event"] = end and end.strftime("%Y-%m-%dT%H:%M:%SZ")
     found["at_work"] = bool(end) and now - end < history.PAUSE
     left, found["lists"] = _left(work, events.latest)
+    off = [record for record in records if downloads.is_put_off(record)]
+    found["put_off"] = {"games": len(off), "first": min((t for r in off if history.moment(t := r.get("retry_at"))),
+                                                        default=None)}
     least = 3600 / max(config.number("DELAY", float) or 0, 0.001)
     for kind, rate in (("downloads", rates.get("downloads") or least), ("encodes", rates.get("encodes"))):
         found[kind] = {"left": left[kind], "per_hour": round(rate, 1) if rate else None, "measured": kind in rates,
@@ -98,6 +101,8 @@ def lines(found):
         yield f"left to {name} : {left(found[kind])}"
         if kind == "downloads" and found["lists"]:
             yield f"in lists of ids : {downloads.how_to(found['lists'])}"
+    if found["put_off"]["games"]:
+        yield f"asked again later : {found['put_off']['games']} ({put_off(found['put_off'])})"
     if found["last_event"]:
         yield f"last event : {found['last_event']}{'' if found['at_work'] else ', nothing is at work'}"
     failures = list(found["failures"].items())
@@ -115,6 +120,12 @@ def left(work):
         return f"{work['left']}"
     rate = f"{work['per_hour']:g} an hour" + (" in the last run" if work["measured"] else " at best")
     return f"{work['left']}, {duration(work['seconds_left'])} ({rate})"
+
+
+def put_off(found):
+    """When the games are asked for again whose download failed, as text."""
+    first = f"the first on {found['first'][:10]}; " if found["first"] else ""
+    return f"{first}RETRY=1 asks now"
 
 
 def plain(text):

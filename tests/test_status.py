@@ -115,12 +115,14 @@ def test_left_is_what_the_lists_name_what_is_due_and_what_waits_for_encoding(wor
     event(work, 2, status="downloaded", sha256=sha(b"x"))  # its file is gone
     event(work, 3, status="corrupt")
     event(work, 4, status="failed", stage="download", error="HTTP 500", retry_at="2024-01-01T00:00:00Z")
-    event(work, 5, status="failed", stage="download", error="HTTP 404", retry_at="2999-01-01T00:00:00Z")
+    event(work, 5, status="failed", stage="download", error="HTTP 404", retry_at="2099-01-01T00:00:00Z")
     event(work, 6, status="failed", stage="encode", error="incomplete: no owari", encoder="0", sha256=sha(b"y"))
     with open(os.path.join(work, "game_ids_2024.txt"), "w") as f:
         f.write(f"{game(1)}\n{game(7)}\n{game(8)}\n")
     found = json.loads(full(work, "--json"))
     assert (found["downloads"]["left"], found["encodes"]["left"]) == (5, 2)
+    assert found["put_off"] == {"games": 1, "first": "2099-01-01T00:00:00Z"}
+    assert "\nasked again later : 1 (the first on 2099-01-01; RETRY=1 asks now)\n" in full(work)
     assert found["lists"] == {"2024": 2} and "\nin lists of ids : 2 by make run YEAR=2024\n" in full(work)
 
 
@@ -135,7 +137,8 @@ def test_of_several_lists_it_is_told_which_are_left_on_one_line(work):
 def test_nothing_to_download_says_of_which_years_games_are_left(work):
     with open(os.path.join(work, "game_ids_2024.txt"), "w") as f:
         f.write(f"{game(7)}\n{game(8)}\n")
-    for settings, more in (({}, "; in lists of ids: 2 by make run YEAR=2024"), ({"YEAR": "2023"}, ""), ({"IDS": "x"}, "")):
+    told = "; in lists of ids: 2 by make run YEAR=2024"
+    for settings, more in (({}, told), ({"YEAR": "2023"}, ""), ({"IDS": "x"}, "")):
         done = script("fetch-paipu", "--work", work, "--queued", settings=settings)
         assert (done.returncode, done.stderr) == (0, f"fetch-paipu: nothing to download{more}\n")
 
