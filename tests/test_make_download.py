@@ -272,7 +272,7 @@ def test_a_signal_closes_the_shard_with_what_is_encoded(tmp_path, signum, status
         (tmp_path / "ids").write_text(ids)
         with open(tmp_path / "ids") as stdin:
             fetch = subprocess.Popen([sys.executable, ROOT / "bin" / "fetch-paipu", "--work", work], stdin=stdin,
-                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(**settings))
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(**settings))
         encode = subprocess.Popen([sys.executable, ROOT / "bin" / "encode-batch", "--work", work], stdin=fetch.stdout,
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment())
         fetch.stdout.close()
@@ -281,10 +281,28 @@ def test_a_signal_closes_the_shard_with_what_is_encoded(tmp_path, signum, status
         for process in (fetch, encode):
             process.send_signal(signum)
         printed = encode.communicate()[0].decode().split()
+        told = re.fullmatch(r"fetch-paipu: (\d+) downloaded, 0 duplicates, 0 failed, (\d+) left for later\n",
+                            fetch.communicate()[1].decode())
         assert (fetch.wait(), encode.returncode) == (status, status)
+    assert int(told[1]) == len(records(work)) and int(told[1]) + int(told[2]) == 30
     encoded = {game for game, r in records(work).items() if r["status"] == "encoded"}
     assert encoded == set(printed) and encoded
     assert script("verify-shards", "--work", work).returncode == 0
+
+
+@pytest.mark.parametrize("source", ["file", "pipe"])
+def test_when_its_reader_has_had_enough_the_download_says_what_is_left_if_it_knows(tmp_path, source):
+    work = tmp_path / "w"
+    ids = "".join(f"{A[:-2]}{n:02d}\n" for n in range(20))
+    (tmp_path / "ids").write_text(ids)
+    take = "<ids" if source == "file" else "< <(cat ids)"
+    with server(lambda handler: reply(handler, b"<mjloggm><GO/>%s</mjloggm>" % handler.path.encode())) as (url, _):
+        done = subprocess.run(
+            ["bash", "-c", f"{sys.executable} {ROOT}/bin/fetch-paipu --work {work} {take} | head -1"], cwd=tmp_path,
+            capture_output=True, text=True, env=environment(TENHOU_URL=url, DELAY="0.1"))
+    n = len(records(work))
+    assert n < 20 and done.stderr == (f"fetch-paipu: {n} downloaded, 0 duplicates, 0 failed"
+                                      + (f", {20 - n} left for later\n" if source == "file" else "\n"))
 
 
 def test_encoding_does_not_wait_for_the_end_of_the_ids(tmp_path):
