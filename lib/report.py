@@ -111,7 +111,7 @@ def _key_figures(found):
         figures.append(("asked again later", _number(off), survey.put_off(found["put_off"]), ""))
     if found["last_event"]:
         figures.append(("last event", found["last_event"][:10], found["last_event"][11:],
-                        "" if found["at_work"] else "nothing is at work"))
+                        "" if found["at_work"] else "no run is at work"))
     return "<dl>" + "".join(
         f"<div><dt>{name}</dt><dd>{_text(value)}{''.join(f'<small>{_text(more)}</small>' for more in notes if more)}"
         "</dd></div>" for name, value, *notes in figures) + "</dl>"

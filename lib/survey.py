@@ -1,11 +1,10 @@
 """How a work directory stands: what `make status` prints and the report begins with."""
 
 import collections
-import datetime
 import os
 import shutil
 
-from lib import claims, config, downloads, encoder, history, manifest, reasons, shards, workdir
+from lib import claims, config, downloads, encoder, history, locks, manifest, reasons, shards, workdir
 
 PARTS = ("xml", "cache")  # folders whose disk use is told one by one
 
@@ -24,9 +23,8 @@ def survey(work, events):
         "free": shutil.disk_usage(work).free, "bad_lines": len(events.bad),
     }
     end, rates = events.last_run()
-    now = datetime.datetime.now(datetime.timezone.utc)
     found["last_event"] = end and end.strftime("%Y-%m-%dT%H:%M:%SZ")
-    found["at_work"] = bool(end) and now - end < history.PAUSE
+    found["at_work"] = locks.is_held(workdir.path(work, workdir.RUN_LOCK))
     left, found["lists"] = _left(work, events.latest)
     off = [record for record in records if downloads.is_put_off(record)]
     found["put_off"] = {"games": len(off), "first": min((t for r in off if history.moment(t := r.get("retry_at"))),
@@ -104,7 +102,7 @@ def lines(found):
     if found["put_off"]["games"]:
         yield f"asked again later : {found['put_off']['games']} ({put_off(found['put_off'])})"
     if found["last_event"]:
-        yield f"last event : {found['last_event']}{'' if found['at_work'] else ', nothing is at work'}"
+        yield f"last event : {found['last_event']}{'' if found['at_work'] else ', no run is at work'}"
     failures = list(found["failures"].items())
     if failures:
         yield "failures by reason :"

@@ -8,6 +8,7 @@ from lib import files, gid
 from lib.errors import Problem
 
 MANIFEST = "manifest.jsonl"
+RUN_LOCK = ".run.lock"
 SHARD = "shard_{:05d}"
 _ALMOST = re.compile(rf"({gid.PATTERN})(?:\.(?:xml|mjlog|log|txt))?(?:\.gz)?")  # names that logs have elsewhere
 

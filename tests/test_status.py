@@ -14,7 +14,7 @@ from flows import ROOT, environment, script
 from support import downloaded, event, findings, game, log, put_shard, sha
 
 from lib import survey
-from lib.history import History
+from lib.history import History, moment
 from lib.manifest import Manifest, now
 
 
@@ -149,9 +149,16 @@ def test_time_left_is_by_the_last_run_or_else_by_delay(work):
         "left": 1, "per_hour": 720, "measured": False, "seconds_left": 5}
     found = survey.survey(work, events(work, (0, 2, "duplicate"), (15, 3, "duplicate"), (30, 4, "duplicate")))
     assert found["downloads"] == {"left": 1, "per_hour": 4, "measured": True, "seconds_left": 900}
-    assert found["last_event"] == at(30) and not found["at_work"]
+    assert found["last_event"] == at(30)
+
+
+def test_a_run_is_at_work_while_it_holds_the_lock_and_no_moment_longer(work):
     event(work, 5, status="duplicate", ts=now())
-    assert survey.survey(work, History(work))["at_work"]
+    assert f"last event : {now()[:10]}" in full(work) and "no run is at work" in full(work)
+    shown = script("with-lock", "--work", work, "--", sys.executable, ROOT / "bin" / "manifest-status", "--work", work,
+                   "--json")
+    assert json.loads(shown.stdout)["at_work"] is True
+    assert json.loads(full(work, "--json"))["at_work"] is False and "no run is at work" in full(work)
 
 
 def test_shards_are_told_as_check_tells_them(work):
@@ -207,6 +214,8 @@ def test_an_empty_work_directory_is_all_zeros_and_one_that_is_not_there_is_told(
 def test_watch_tells_it_again_with_what_is_new_until_ctrl_c(work):
     with subprocess.Popen([sys.executable, ROOT / "bin" / "manifest-status", "--work", work, "--watch", "0.1"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+        head = re.fullmatch(r"(.*), (\S+), every 0\.1 s until Ctrl-C\n", process.stdout.readline())
+        assert head[1] == work and abs(moment(head[2]) - moment(now())).total_seconds() < 60
         games = iter(line for line in process.stdout if line.startswith("games"))
         assert next(games) == "games : 0\n"
         event(work, 1, status="corrupt")
