@@ -469,6 +469,15 @@ def test_rooms_may_be_written_in_capitals(tmp_path):
     assert script("extract-ids", tmp_path / "year.zip", "--rooms", "00A9").stdout.split() == [A]
 
 
+def test_rooms_whose_games_cannot_be_encoded_are_told_before_they_are_asked_for(tmp_path):
+    (tmp_path / "page.html").write_text("")
+    told = [line.removeprefix("extract-ids: ROOMS: games of ") for line in script(
+        "extract-ids", tmp_path / "page.html", "--rooms", "00a9 00b9 00af 0841 00e1").stderr.splitlines()]
+    assert told[:-1] == ["00b9 can be downloaded but not encoded: three players",
+                         "00af can be downloaded but not encoded: no red fives, no open tanyao"]
+    assert "0 ids" in told[-1]
+
+
 def years_zip(path, *games):
     with zipfile.ZipFile(path, "w") as z:
         z.writestr("scc20240101.html", "".join(f'<a href="http://tenhou.net/0/?log={game}">x</a>\n' for game in games))
