@@ -72,7 +72,8 @@ def _look_at(work, name, manifest, deep):
     except (OSError, ValueError) as e:
         return ("mismatch", f"cannot be read: {e}", 0) if name in manifest.claims else ("orphan", _UNNAMED, 0)
     strangers = unknown_games(meta, manifest.latest)
-    advice = f"; the manifest does not know {len(strangers)} of its games: {RECOVER}" if strangers else ""
+    advice = (f"; the manifest does not know {len(strangers)} of its games: {RECOVER}, as `make run` does with those "
+              "whose logs are in xml/") if strangers else ""
     if name not in manifest.claims:
         return "orphan", _UNNAMED + advice, 0
     problem = shards.damage(work, name, meta, deep)

@@ -9,6 +9,7 @@ import re
 _AGAIN = "asked again by the next run"
 _BYTES = "a whole log in its place is taken by the next run"
 _CONTRADICTION = "the log contradicts itself; " + _BYTES
+_REPORT = "please report it with the id"
 _RULES = "the log is sound, its rules are not encoded"
 
 # reason, … standing for anything -> (stage, what it means and what to do)
@@ -50,11 +51,12 @@ REASONS = {
     "more tiles drawn or shown than the wall has": ("encode", _CONTRADICTION),
     "final points do not follow …": ("encode", _CONTRADICTION),
     "the next INIT does not follow …": ("encode", "the log skips a hand, or counts otherwise than the engine"),
-    "engine refuses …": ("encode", "the log has a move that the rules do not allow, or the engine is wrong"),
-    "engine and log disagree on …": ("encode", "the engine comes to another result than the log"),
-    "engine fails: …": ("encode", "what the engine says"),
-    "a row of more than … tokens": ("encode", "the schema has no room for it"),
-    "the encoder died on it (…)": ("encode", "twice: out of memory, or a fault of the engine; please report it"),
+    "engine refuses …": (
+        "encode", f"the log has a move that the rules do not allow, or the engine is wrong; {_REPORT}"),
+    "engine and log disagree on …": ("encode", f"the engine comes to another result than the log; {_REPORT}"),
+    "engine fails: …": ("encode", f"what the engine says; {_REPORT}"),
+    "a row of more than … tokens": ("encode", f"the schema has no room for it; {_REPORT}"),
+    "the encoder died on it (…)": ("encode", f"twice: out of memory, or a fault of the engine; {_REPORT}"),
 }
 
 

@@ -299,6 +299,15 @@ def test_an_index_that_has_to_leave_something_out_says_so(work):
         assert json.load(f)["row_ranges"] == {"shard_00001": [[0, 3]]}
 
 
+def test_rows_of_a_lost_manifest_whose_logs_are_there_are_claimed_as_the_finding_says(done):
+    os.unlink(os.path.join(done, "manifest.jsonl"))
+    assert "record, as `make run` does with those whose logs are in xml/" in run("verify-shards", done).stdout
+    before = {name: data for name, data in tree(done).items() if name.startswith("cache/shard")}
+    run("adopt-xml", done)
+    assert "2 encoded" in run("encode-batch", done, "--queued").stderr and run("verify-shards", done).returncode == 0
+    assert {name: data for name, data in tree(done).items() if name.startswith("cache/shard")} == before
+
+
 def limited(size):
     """For preexec_fn: a disk on which no file can grow beyond `size` bytes."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
