@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 _INK, _GRID = "#010100", "#010101"
 SERIES = [f"#02000{i}" for i in range(8)]
 _SIZE = 5, 2.7  # inches of 72 units, which a page of 400 pixels shows at their size
+_TICKS = 6  # months that are named below a plot
+_YEARS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # steps between them
 _PARAMETERS = {
     "svg.fonttype": "none", "text.parse_math": False, "font.size": 10,
     "axes.spines.top": False, "axes.spines.right": False,
@@ -72,17 +74,27 @@ def timeline(unit, times, counts, colour):
     return _plot(draw)
 
 
-def stacked(names, series):
-    """Bars, one for each of `names`, of the parts in series: a list of (label, counts), at most eight."""
+def month_ticks(months):
+    """The places of at most six of the growing `months`, like 2024-01, at even steps from a January on."""
+    numbers = [12 * int(month[:4]) + int(month[5:]) - 1 for month in months]
+    for step in (1, 2, 3, 6, *(12 * years for years in _YEARS)):
+        places = [i for i, n in enumerate(numbers) if n % step == 0]
+        if len(places) <= _TICKS:
+            break
+    return places
+
+
+def stacked(months, series):
+    """Bars, one for each of the `months`, of the parts in series: a list of (label, counts), at most eight."""
 
     def draw(axes):
-        below = [0] * len(names)
+        below = [0] * len(months)
         for i, (label, counts) in enumerate(series):
-            axes.bar(range(len(names)), counts, bottom=below, width=0.85, color=SERIES[i], label=label)
+            axes.bar(range(len(months)), counts, bottom=below, width=0.85, color=SERIES[i], label=label)
             below = [a + b for a, b in zip(below, counts, strict=True)]
-        step = max(1, -(-len(names) // 6))
-        axes.set_xticks(range(0, len(names), step), names[::step])
-        axes.set_xlim(min(-0.6, len(names) / 2 - 6), max(len(names) - 0.4, len(names) / 2 + 5))
+        ticks = month_ticks(months)
+        axes.set_xticks(ticks, [months[i] for i in ticks])
+        axes.set_xlim(min(-0.6, len(months) / 2 - 6), max(len(months) - 0.4, len(months) / 2 + 5))
         axes.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
         axes.figure.legend(loc="outside upper left", ncols=2)
 

@@ -140,9 +140,10 @@ def _timeline(events):
     for kind, title, colour in (("downloads", "Downloads and adoptions", 0), ("encodes", "Encodes", 2),
                                 ("failures", "Failures", 3)):
         any_there = any(counts[kind])
+        also = "; also of games that were tried again and are well by now" if kind == "failures" else ""
         numbers = [(f"{time:%Y-%m-%d %H:%M}", n) for time, n in zip(times, counts[kind], strict=True) if n]
         figures.append(_figure(title, any_there and plots.timeline(unit, times, counts[kind], colour),
-                               f"a {unit}, by the clock of Greenwich" if any_there else "", numbers))
+                               f"a {unit}, by the clock of Greenwich{also}" if any_there else "", numbers))
     yield _grid(*figures)
 
 

@@ -130,6 +130,21 @@ def test_without_matplotlib_the_script_says_what_to_do(work, tmp_path):
     assert done.stderr == "report: matplotlib is not here; `make report` installs what it needs\n"
 
 
+@drawn
+@pytest.mark.parametrize(("first", "n", "named"), [
+    ("2023-11", 1, ["2023-11"]), ("2023-11", 6, ["2023-11", "2023-12", "2024-01", "2024-02", "2024-03", "2024-04"]),
+    ("2023-11", 9, ["2024-01", "2024-03", "2024-05", "2023-11", "2024-07"]),
+    ("2023-02", 14, ["2023-04", "2023-07", "2023-10", "2024-01"]),
+    ("2023-02", 30, ["2023-07", "2024-01", "2024-07", "2025-01", "2025-07"]),
+    ("2009-02", 190, ["2010-01", "2015-01", "2020-01"]), ("0001-01", 12 * 2023, ["0500-01", "1000-01", "1500-01", "2000-01"])])
+def test_months_that_are_named_below_a_plot_are_few_and_january_is_among_them(first, n, named):
+    from lib import plots
+
+    begin = 12 * int(first[:4]) + int(first[5:]) - 1
+    all_months = [f"{i // 12:04d}-{i % 12 + 1:02d}" for i in range(begin, begin + n)]
+    assert [all_months[i] for i in plots.month_ticks(all_months)] == sorted(named)
+
+
 # The page
 
 class Page(html.parser.HTMLParser):
@@ -214,6 +229,7 @@ def test_whatever_stands_in_the_manifest_is_only_text(drawn_once):
 def test_the_page_says_what_the_status_says(drawn_once):
     _, page = drawn_once
     text = " ".join(page.texts)
+    assert "also of games that were tried again and are well by now" in text
     assert "games on record 28" in text and "failed 21" in text and "stale rows" in text
     assert re.search(r"engine refuses … encode: [^…]* 20 hand 19: engine refuses chi by seat 3 " + game(39), text)
     assert re.search(r"All ([\d,]+) of \1 live rows", text)
