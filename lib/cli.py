@@ -50,6 +50,10 @@ def _fill_standard_files():
 
 
 def _tell(kind, error, trace):
+    if issubclass(kind, ImportError) and {"-h", "--help"} & set(sys.argv[1:]):
+        doc = sys.modules["__main__"].__doc__.strip()
+        print(f"{doc}\n\nIts options are told after `make setup` in {config.ROOT}.", flush=True)
+        os._exit(0)
     if issubclass(kind, ImportError):
         print(f"{PROG}: {error}; run `make setup` in {config.ROOT} once", file=sys.stderr)
     else:
@@ -107,7 +111,8 @@ def year_knob(p):
             raise Usage(f"--year {text}: a year like 2024 is needed")
         return int(text)
 
-    p.add_argument("--year", type=parse, default=config.get("YEAR") or None, help="the year (now: %(default)s)")
+    p.add_argument("--year", type=parse, default=config.get("YEAR") or None,
+                   help=f"the year (now: {config.get('YEAR') or 'none'})")
 
 
 def deep_switch(p):

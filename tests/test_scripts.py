@@ -62,6 +62,7 @@ def test_help_says_what_the_script_is_for_with_an_example(name, tmp_path):
                            capture_output=True, text=True, env=environment(), stdin=subprocess.DEVNULL)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert re.search(r"^    \$ .*\b" + name + r"\b|^    \$ make ", shown.stdout, re.M)
+    assert "(now: )" not in shown.stdout and "(now: None)" not in shown.stdout
     assert "\nEXIT STATUS\n" in shown.stdout and os.listdir(tmp_path) == []
 
 
@@ -90,10 +91,17 @@ def test_scripts_work_from_anywhere_with_nothing_set_and_stdin_closed(name, tmp_
 
 
 @pytest.mark.parametrize("name", PYTHON)
-def test_without_the_libraries_there_is_help_or_one_line_that_says_what_to_do(name):
-    shown = subprocess.run([sys.executable, "-S", ROOT / "bin" / name, "--help"], capture_output=True, text=True,
-                           env=environment(_TENHOU_VENV="1"), stdin=subprocess.DEVNULL)
-    if shown.returncode:
+def test_without_the_libraries_there_is_help_and_else_one_line_that_says_what_to_do(name):
+    def run(*args):
+        return subprocess.run([sys.executable, "-S", ROOT / "bin" / name, *args], capture_output=True, text=True,
+                              env=environment(_TENHOU_VENV="1"), stdin=subprocess.DEVNULL)
+
+    shown = run("--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "    $ " in shown.stdout and "exit status" in shown.stdout.lower()
+    assert "\nOPTIONS\n" in shown.stdout or "Its options are told after `make setup`" in shown.stdout
+    shown = run("--no-such-option")
+    if shown.returncode != 2:
         assert shown.returncode == 1 and shown.stderr.count("\n") == 1 and "make setup" in shown.stderr
 
 
