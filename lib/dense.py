@@ -1,6 +1,7 @@
 """The dense layout of a shard: an .npy file for each array of lib.schema, for anyone who has np.load(mmap_mode="r")."""
 
 import concurrent.futures
+import contextlib
 import functools
 import hashlib
 import io
@@ -63,9 +64,10 @@ class Writer:
 
     def close(self):
         """Let go of the files, finished or not. Raises OSError."""
-        self._flusher.shutdown()
-        for f in self._files.values():
-            f.close()
+        with contextlib.ExitStack() as all_of_them:  # though one fails: where the disk is full each does
+            for f in self._files.values():
+                all_of_them.callback(f.close)
+            self._flusher.shutdown()
 
 
 def rows(path, meta, wanted):
