@@ -39,12 +39,16 @@ AGAIN := $(MAKE) --no-print-directory
 SHARED := $(if $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),,+)
 
 .NOTPARALLEL:
-.PHONY: run steps check-first adopt encode check status watch report rebuild-index compact recover demo bench setup test
-.PHONY: torture help
+.PHONY: run steps check-first adopt encode settings check status watch report rebuild-index compact recover demo bench setup
+.PHONY: test torture help
 .DEFAULT_GOAL := help
 
-run: $(VENV)  ## check, adopt, download, encode, index, status: everything that is left to do
+run: $(VENV) settings  ## check, adopt, download, encode, index, status: everything that is left to do
 	$(SHARED)@bin/with-lock -- $(AGAIN) steps
+
+# before anything is done: what cannot be meant is told at once, not when it is needed
+settings: $(VENV)
+	@PYTHONSAFEPATH= python3 -m lib.config
 
 steps: check-first adopt encode
 check-first:
@@ -73,21 +77,21 @@ $(WORK)/raw/sources$(YEAR): $(WORK)/raw/scraw$(YEAR).zip FORCE
 FORCE:
 endif
 
-check: $(VENV)  ## hold files and shards against the manifest; REPAIR=1 deletes damaged XML files and queues their games
+check: $(VENV) settings  ## hold files and shards against the manifest; REPAIR=1 deletes damaged XML files and queues their games
 	@status=0; $(SPREAD)bin/verify-xml $(QUIET) </dev/null 2>&1 || status=$$?; \
 	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; \
-	  bin/rebuild-index $(if $(REPAIR),$(QUIET),--check) 2>&1 || status=$$?; exit $$status
+	  bin/rebuild-index $(if $(filter 1,$(REPAIR)),$(QUIET),--check) 2>&1 || status=$$?; exit $$status
 
-status: $(VENV)  ## games by their state, shards, disk use, what is left to do, why games failed
+status: $(VENV) settings  ## games by their state, shards, disk use, what is left to do, why games failed
 	@bin/manifest-status --full
 
-watch: $(VENV)  ## the status again and again, until Ctrl-C
+watch: $(VENV) settings  ## the status again and again, until Ctrl-C
 	@bin/manifest-status --watch 5
 
-report: .venv/.report-ready  ## write <work>/report.html: how it stands and how it went, with plots; one file, no network
+report: .venv/.report-ready settings  ## write <work>/report.html: how it stands and how it went, with plots; one file, no network
 	@bin/report
 
-rebuild-index: $(VENV)  ## write cache/index.json anew
+rebuild-index: $(VENV) settings  ## write cache/index.json anew
 	@bin/rebuild-index
 
 demo:  ## the whole pipeline on self-played games in data/demo, no network needed; under two minutes
@@ -96,11 +100,11 @@ demo:  ## the whole pipeline on self-played games in data/demo, no network neede
 bench: $(VENV)  ## measure it all, against something that does the bare minimum
 	@bin/bench
 
-compact: $(VENV)  ## merge small shards, drop stale rows and orphan shards
+compact: $(VENV) settings  ## merge small shards, drop stale rows and orphan shards
 	@bin/with-lock -- bin/compact-shards $(QUIET)
 	@bin/rebuild-index $(QUIET)
 
-recover: $(VENV)  ## rebuild a lost or broken manifest from the shards and xml/; the old file is kept
+recover: $(VENV) settings  ## rebuild a lost or broken manifest from the shards and xml/; the old file is kept
 	@bin/with-lock -- bin/recover-manifest
 	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
 	@bin/rebuild-index
@@ -124,7 +128,7 @@ $(VENV): requirements.txt
 	@touch $@
 
 test: .venv/.test-ready .venv/.report-ready setup  ## run the tests; TORCH=1: those with PyTorch too
-	@$(if $(TORCH),.venv/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0)
+	@$(if $(filter-out 0,$(TORCH)),.venv/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0)
 	@.venv/bin/python -m ruff check --quiet .
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
 

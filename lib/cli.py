@@ -10,7 +10,6 @@ from lib.stop import run_pid, stop  # noqa: F401  first: from then on Ctrl-C end
 import contextlib
 import itertools
 import os
-import re
 import select
 import signal
 import stat
@@ -80,15 +79,18 @@ def parser(doc, ids=None):
     return p
 
 
-def knob(p, flag, name, kind=int, least=0, help=""):
-    """Add `flag`, a number whose default is the setting `name`."""
-
-    def parse(text):
-        return config.parse_number(text, flag, kind, least)
+def _setting(p, flag, name, parse, **options):
+    """Add `flag`, what parse(text, name) makes of it; its default is the setting `name`."""
+    setting = config.get(name)
 
     # argparse runs string defaults through `type` only when the flag is absent, so a bad setting is found here too
-    p.add_argument(flag, metavar="N", type=parse, default=config.get(name),
-                   help=f"{help} (now: {config.get(name) or 'none'})")
+    p.add_argument(flag, type=lambda text: parse(text, name if text is setting else flag), default=setting, **options)
+
+
+def knob(p, flag, name, help=""):
+    """Add `flag`, a number whose default is the setting `name`."""
+    _setting(p, flag, name, lambda text, what: config.parse_number(text, what, *config.NUMBERS[name]), metavar="N",
+             help=f"{help} (now: {config.get(name) or 'none'})")
 
 
 def layout_knob(p, layouts, default, help):
@@ -105,26 +107,19 @@ def layout_knob(p, layouts, default, help):
 
 def year_knob(p):
     """Add --year."""
-
-    def parse(text):
-        if not re.fullmatch("20[0-9]{2}", text):
-            raise Usage(f"--year {text}: a year like 2024 is needed")
-        return int(text)
-
-    p.add_argument("--year", type=parse, default=config.get("YEAR") or None,
-                   help=f"the year (now: {config.get('YEAR') or 'none'})")
+    _setting(p, "--year", "YEAR", config.parse_year, help=f"the year (now: {config.get('YEAR') or 'none'})")
 
 
 def deep_switch(p):
     """Add --deep."""
-    p.add_argument("--deep", action="store_true", default=config.get("DEEP") == "1",
+    p.add_argument("--deep", action="store_true", default=config.switch("DEEP"),
                    help="hash every array of every shard too")
 
 
 def session_knobs(p):
     """Add the options of a script that asks the server."""
-    knob(p, "--max-refusals", "MAX_REFUSALS", least=1, help="refusals in a row after which to stop")
-    knob(p, "--delay", "DELAY", float, help="seconds between requests")
+    knob(p, "--max-refusals", "MAX_REFUSALS", help="refusals in a row after which to stop")
+    knob(p, "--delay", "DELAY", help="seconds between requests")
 
 
 def given_ids(arguments):

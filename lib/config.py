@@ -1,11 +1,22 @@
-"""Settings: the defaults of config.mk, overridden by the environment. Script flags override both."""
+"""Settings: the defaults of config.mk, overridden by the environment. Script flags override both.
 
+What each may be is known here. `python3 -m lib.config`, the first step of make, checks them all.
+"""
+
+import datetime
 import functools
 import os
 import re
+import shlex
+import sys
 
 from lib.errors import Usage
 
+NUMBERS = {"MAX_NEW": (int, 0), "DELAY": (float, 0), "TIMEOUT": (float, 0.01), "MAX_REFUSALS": (int, 1),
+           "SHARD_ROWS": (int, 1), "JOBS": (int, 1), "PIECE": (int, 1)}  # kind, least
+CHOICES = {"SHARD_LAYOUT": ("dense", "packed"), "DISTRIBUTE": ("local", "parallel", "slurm"),
+           **dict.fromkeys(("RETRY", "REPAIR", "DEEP"), ("", "0", "1"))}
+JAPAN = datetime.timezone(datetime.timedelta(hours=9))  # Tenhou's clock
 _MOST = 10 ** 9  # nothing here is counted, or waited for, beyond it
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _LINE = re.compile(r"^(\w+)[ \t]*\?=[ \t]*([^#\n]*?)[ \t]*(?:#.*)?$", re.M)
@@ -33,9 +44,9 @@ def cores():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def number(name, kind=int, least=0):
-    """The setting as a number, None when empty; raises Usage when it is no number or below `least`."""
-    return parse_number(get(name), name, kind, least)
+def number(name):
+    """The setting as a number, None when empty; raises Usage when it is none that it may be."""
+    return parse_number(get(name), name, *NUMBERS[name])
 
 
 def parse_number(text, name, kind=int, least=0):
@@ -45,7 +56,70 @@ def parse_number(text, name, kind=int, least=0):
     try:
         value = kind(text)
     except ValueError:
-        raise Usage(f"{name}={text}: not a number") from None
+        raise Usage(f"{name}={text}: must be a {'whole ' if kind is int else ''}number") from None
     if not least <= value <= _MOST:
         raise Usage(f"{name}={text}: must be a number from {least} to {_MOST}")
     return value
+
+
+def choice(name):
+    """The setting, one of CHOICES[name]; raises Usage when it is none of them."""
+    text = get(name)
+    if text not in CHOICES[name]:
+        raise Usage(f"{name}={text}: must be {' or '.join(text or 'empty' for text in CHOICES[name])}")
+    return text
+
+
+def switch(name):
+    """True if the setting is 1, False if it is 0 or empty; raises Usage for anything else."""
+    return choice(name) == "1"
+
+
+def parse_year(text, name="YEAR"):
+    """`text` as a year that has begun, None when empty; raises Usage naming `name` when it is none."""
+    if text == "":
+        return None
+    if not re.fullmatch("20[0-9]{2}", text):
+        raise Usage(f"{name}={text}: must be a year like 2024")
+    if int(text) > datetime.datetime.now(JAPAN).year:
+        raise Usage(f"{name}={text}: must be a year that has begun")
+    return int(text)
+
+
+def parse_rooms(text, name="ROOMS"):
+    """The set of table types in `text`, in small letters; raises Usage naming `name` for one that is none."""
+    for room in text.replace(",", " ").split():
+        if not re.fullmatch("[0-9a-fA-F]{4}", room):
+            raise Usage(f"{name}={text}: must be table types of four hex digits, like 00a9")
+    return set(text.lower().replace(",", " ").split())
+
+
+def check():
+    """Raise Usage for the first setting, as config.mk has them, that cannot be."""
+    for name in defaults():
+        text = get(name)
+        if name in NUMBERS:
+            number(name)
+        elif name in CHOICES:
+            choice(name)
+        elif name == "YEAR":
+            parse_year(text)
+        elif name == "ROOMS":
+            parse_rooms(text)
+        elif name == "TENHOU_URL" and not re.match("https?://[!-~]", text):
+            raise Usage(f"{name}={text}: must be an http or https address")
+        elif name == "USER_AGENT" and not re.fullmatch("[ -~]+", text):
+            raise Usage(f"{name}={text}: must be of plain letters, in one line")
+        elif name == "SBATCH":
+            try:
+                shlex.split(text)
+            except ValueError as e:
+                raise Usage(f"{name}={text}: {e}") from None
+
+
+if __name__ == "__main__":
+    try:
+        check()
+    except Usage as e:
+        print(e, file=sys.stderr)
+        sys.exit(e.status)

@@ -29,7 +29,7 @@ def survey(work, events):
     off = [record for record in records if downloads.is_put_off(record)]
     found["put_off"] = {"games": len(off), "first": min((t for r in off if history.moment(t := r.get("retry_at"))),
                                                         default=None)}
-    least = 3600 / max(config.number("DELAY", float) or 0, 0.001)
+    least = 3600 / max(config.number("DELAY") or 0, 0.001)
     for kind, rate in (("downloads", rates.get("downloads") or least), ("encodes", rates.get("encodes"))):
         found[kind] = {"left": left[kind], "per_hour": round(rate, 1) if rate else None, "measured": kind in rates,
                        "seconds_left": round(3600 * left[kind] / rate) if rate else None}

@@ -62,7 +62,7 @@ class Session:
         self.delay, self.max_refusals, self.say, self._refusals = delay, max_refusals, say, 0
         if self.delay < MIN_DELAY and self.host not in ("127.0.0.1", "localhost", "::1"):
             raise Usage(f"DELAY={self.delay}: at least {MIN_DELAY} s for a server that is not your own")
-        self.timeout = config.number("TIMEOUT", float, 0.01)
+        self.timeout = config.number("TIMEOUT")
         self._waiting, self._exit, self._http = waiting, contextlib.ExitStack(), None
 
     def __enter__(self):

@@ -148,7 +148,7 @@ def test_no_ids_mean_all_but_only_bad_ones_do_not(args, stdin, found):
     assert done.stdout == f"{found}\n", done.stderr
 
 
-KNOB = ("def main():\n    p = cli.parser('x')\n    cli.knob(p, '--shard-rows', 'SHARD_ROWS', least=1)\n"
+KNOB = ("def main():\n    p = cli.parser('x')\n    cli.knob(p, '--shard-rows', 'SHARD_ROWS')\n"
         "    args = p.parse_args()\n    print(args.work, args.shard_rows)\ncli.run(main)")
 
 
@@ -161,8 +161,8 @@ def test_a_flag_wins_over_the_environment_and_that_over_config_mk():
 @pytest.mark.parametrize(("args", "settings"), [
     (["--shard-rows", "x"], {}), (["--shard-rows", "0"], {}), ([], {"SHARD_ROWS": "many"}), ([], {"SHARD_ROWS": "-1"})])
 def test_a_number_that_is_none_is_wrong_usage_wherever_it_comes_from(args, settings):
-    done = script(KNOB, *args, settings=settings)
-    assert done.returncode == 2 and done.stderr.startswith("-c: --shard-rows=") and done.stderr.count("\n") == 1
+    done, given = script(KNOB, *args, settings=settings), "SHARD_ROWS" if settings else "--shard-rows"
+    assert done.returncode == 2 and done.stderr.startswith(f"-c: {given}=") and done.stderr.count("\n") == 1
 
 
 STOP = ("cli.stop.catch()\nlines = cli.Lines()\ndef main():\n    print('ready', flush=True)\n"

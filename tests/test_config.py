@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from flows import ROOT
 
-from lib import config
+from lib import config, shards
 from lib.errors import Usage
 
 
@@ -84,3 +84,29 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch):
 def test_an_optional_number_may_be_empty():
     assert config.parse_number("", "KNOB") is None
     assert config.parse_number("0.5", "KNOB", float) == 0.5
+
+
+WRONG = ["YEAR=20x4", "YEAR=1999", "YEAR=2098", "DELAY=abc", "MAX_NEW=lots", "MAX_NEW=1.5", "TIMEOUT=x", "TIMEOUT=0",
+         "MAX_REFUSALS=0", "SHARD_ROWS=0", "PIECE=0", "JOBS=0", "SHARD_LAYOUT=paced", "ROOMS=zz",
+         "TENHOU_URL=tenhou.net", "USER_AGENT=é", "DISTRIBUTE=cloud", "REPAIR=yes", "DEEP=2", "RETRY=true",
+         "SBATCH=--comment='x"]
+
+
+@pytest.mark.parametrize("setting", WRONG)
+def test_a_setting_that_cannot_be_is_refused_and_named(monkeypatch, setting):
+    config.check()
+    monkeypatch.setenv(*setting.split("=", 1))
+    with pytest.raises(Usage, match=re.escape(setting) + ": "):
+        config.check()
+
+
+def test_every_knob_but_paths_and_names_has_values_that_are_refused():
+    assert set(config.defaults()) - {setting.split("=")[0] for setting in WRONG} == {"PYTHON", "WORK", "IDS", "HOSTS"}
+    assert set(config.CHOICES["SHARD_LAYOUT"]) == set(shards.LAYOUTS)
+
+
+@pytest.mark.parametrize("name", ["REPAIR", "DEEP", "RETRY"])
+def test_a_switch_is_on_with_1_only_and_off_with_0(monkeypatch, name):
+    for value, on in (("", False), ("0", False), ("1", True)):
+        monkeypatch.setenv(name, value)
+        assert config.switch(name) is on

@@ -195,3 +195,18 @@ def test_a_setting_that_make_or_the_shell_would_take_for_something_else_is_refus
         told = f"*** {name}='{tmp_path}/{odd}': must have no spaces and none of $ ' \" ` \\ ; &"
         assert done.returncode == 2 and told in done.stderr and done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("target", ["run", "check", "compact", "status"])
+def test_a_setting_that_cannot_be_is_told_before_anything_is_done(tmp_path, target):
+    done = make(target, f"WORK={tmp_path / 'w'}", "DELAY=abc")
+    assert done.returncode == 2 and ":" not in done.stdout.replace("make:", "") and not list(tmp_path.iterdir())
+    assert done.stderr.startswith("DELAY=abc: must be a number\nmake: ***") and done.stderr.count("\n") == 2
+
+
+def test_a_switch_that_is_0_is_off(work):
+    make("run", f"WORK={work}")
+    (work / "cache" / "index.json").unlink()
+    assert make("check", f"WORK={work}", "REPAIR=0", "DEEP=0").returncode == 2
+    assert not (work / "cache" / "index.json").exists()
+    assert make("check", f"WORK={work}", "REPAIR=1").returncode == 0
