@@ -11,6 +11,15 @@ ODD := $$ ' " ` \ ; & | < > ( ) { } [ ] * ? ! : % = ~ \#
 $(foreach k,WORK IDS YEAR,$(if $(word 2,$(value $k))$(strip $(foreach c,$(ODD),$(findstring $c,$(value $k)))),\
   $(error $k='$(value $k)': must have no spaces and none of $(ODD))))
 KNOBS := $(shell sed -n 's/^\([A-Z_]*\) *?=.*/\1/p' config.mk)
+# what is misspelt would be swallowed; a sub-make, and one that another Makefile calls, has what is not meant for it
+OTHERS := RUN_PID TORCH PYTEST_ARGS PARALLEL_SSH MAKEFLAGS SHELL TMPDIR http_proxy https_proxy no_proxy
+ifeq ($(MAKELEVEL),0)
+$(foreach v,$(filter-out $(KNOBS) $(OTHERS) -%,$(.VARIABLES)),$(if $(filter command,$(firstword $(origin $v))),\
+  $(error $v is no setting: make help lists them)))
+TARGETS := $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile)
+$(foreach t,$(filter-out $(TARGETS),$(MAKECMDGOALS)),$(if $(findstring /,$t),,\
+  $(error $t is no target: make help lists them)))
+endif
 $(foreach k,$(KNOBS),$(eval override $k := $$(strip $$($k))))
 export $(KNOBS)
 ifneq ($(words $(WORK)),1)

@@ -4,10 +4,11 @@ import os
 import random
 import re
 import signal
+import subprocess
 import time
 
 import pytest
-from flows import cache, make, records, start_make
+from flows import ROOT, cache, environment, make, records, start_make
 
 from lib.selfplay import play
 
@@ -210,3 +211,22 @@ def test_a_switch_that_is_0_is_off(work):
     assert make("check", f"WORK={work}", "REPAIR=0", "DEEP=0").returncode == 2
     assert not (work / "cache" / "index.json").exists()
     assert make("check", f"WORK={work}", "REPAIR=1").returncode == 0
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (["run", "YAER=2024"], "YAER is no setting"), (["run", "work=data/own"], "work is no setting"),
+    (["-s", "help", "DELAY=1", "MAX_ROWS:=$(HOME)"], "MAX_ROWS is no setting"), (["satus"], "satus is no target"),
+    (["-n", "run", "compct"], "compct is no target")])
+def test_a_misspelt_setting_or_target_is_refused_in_a_line_that_leads_to_help(tmp_path, words, told):
+    done = make(*words, f"WORK={tmp_path / 'w'}")
+    assert done.returncode == 2 and done.stderr.endswith(f"*** {told}: make help lists them.  Stop.\n")
+    assert done.stderr.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_what_is_no_setting_but_is_known_passes_and_so_does_what_another_makefile_was_given(tmp_path):
+    assert make("help", "TORCH=1", "PYTEST_ARGS=-x -k a", "RUN_PID=1", "PARALLEL_SSH=ssh -F x").returncode == 0
+    (tmp_path / "Makefile").write_text(f"all:\n\t$(MAKE) -C {ROOT} status DEEP=0\n")
+    for word, told in (("THEIRS=1", "no such work directory"), ("JOBS=x", "JOBS=x: must be a whole number")):
+        done = subprocess.run(["make", "-C", tmp_path, f"WORK={tmp_path / 'w'}", word], env=environment(),
+                              capture_output=True, text=True)
+        assert done.returncode == 2 and told in done.stderr
