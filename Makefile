@@ -53,7 +53,7 @@ SHARED := $(if $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),,+)
 .DEFAULT_GOAL := help
 
 run: $(VENV) settings  ## check, adopt, download, encode, index, status: everything that is left to do
-	$(SHARED)@bin/with-lock -- $(AGAIN) steps
+	$(SHARED)@bin/with-lock --create -- $(AGAIN) steps
 
 # before anything is done: what cannot be meant is told at once, not when it is needed
 settings: $(VENV)

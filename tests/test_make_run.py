@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from flows import ROOT, cache, environment, make, records, start_make
+from flows import ROOT, cache, environment, make, records, script, start_make
 
 from lib.selfplay import play
 
@@ -76,8 +76,6 @@ def test_the_right_file_put_back_heals_a_repaired_game(work, logs):
 
 def test_a_damaged_file_is_left_out_and_the_rest_encoded(work, logs):
     victim = sorted(logs)[2]
-    from flows import script
-
     script("adopt-xml", "--work", work)
     (work / "xml" / f"{victim}.txt").write_bytes(logs[victim][:-1])
     assert make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9", "DELAY=0", "MAX_NEW=0").returncode == 0
@@ -172,11 +170,21 @@ def test_a_file_whose_name_is_no_game_id_is_reported_and_never_touched(work):
     assert "foreign\tnotes.txt" in make("check", f"WORK={work}").stdout
 
 
-@pytest.mark.parametrize("target", ["status", "watch", "check", "report", "rebuild-index", "help"])
-def test_targets_that_only_read_create_nothing_for_a_work_directory_that_is_not_there(tmp_path, target):
+TARGETS = ["status", "watch", "check", "report", "rebuild-index", "compact", "recover", "help"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_work_directory_that_is_not_there_is_made_by_run_only(tmp_path, target):
     done = make(target, f"WORK={tmp_path / 'typo'}")
     assert done.returncode == (0 if target == "help" else 2) and list(tmp_path.iterdir()) == []
     assert target == "help" or f"{tmp_path / 'typo'}: no such work directory" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["compact-shards", "recover-manifest", "rebuild-index"])
+def test_scripts_that_mend_what_is_there_refuse_a_work_directory_that_is_not(tmp_path, name):
+    done = script(name, "--work", tmp_path / "typo")
+    assert (done.returncode, done.stderr) == (1, f"{name}: {tmp_path / 'typo'}: no such work directory\n")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("options", [["-n"], ["-ns"], ["--dry-run", "YEAR=2024", "TENHOU_URL=http://127.0.0.1:9"]])
