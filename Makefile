@@ -10,6 +10,8 @@ include config.mk
 ODD := $$ ' " ` \ ; & | < > ( ) { } [ ] * ? ! : % = ~ \#
 $(foreach k,WORK IDS YEAR,$(if $(word 2,$(value $k))$(strip $(foreach c,$(ODD),$(findstring $c,$(value $k)))),\
   $(error $k='$(value $k)': must have no spaces and none of $(ODD))))
+# config.mk's default makes a .venv where there is none; who names an interpreter wants that one
+NAMED := $(if $(filter 0command 0environment,$(MAKELEVEL)$(firstword $(origin PYTHON))),$(PYTHON))
 KNOBS := $(shell sed -n 's/^\([A-Z_]*\) *?=.*/\1/p' config.mk)
 # what is misspelt would be swallowed; a sub-make, and one that another Makefile calls, has what is not meant for it
 OTHERS := RUN_PID TORCH PYTEST_ARGS PARALLEL_SSH MAKEFLAGS SHELL TMPDIR http_proxy https_proxy no_proxy
@@ -38,6 +40,8 @@ export PATH := $(CURDIR)/.venv/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
 VENV := .venv/.ready
+version = $(shell $1 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+ANOTHER := $(if $(NAMED),$(filter-out =$(call version,.venv/bin/python),=$(call version,$(NAMED))))
 LIST := $(if $(IDS),,$(YEAR:%=$(WORK)/game_ids_%.txt))
 # the scripts of a run end when the make that the user started ends, however it ends
 export RUN_PID ?= $(shell echo $$PPID)
@@ -83,8 +87,8 @@ $(LIST): $(WORK)/raw/sources$(YEAR)
 $(WORK)/raw/sources$(YEAR): $(WORK)/raw/scraw$(YEAR).zip FORCE
 	@now="$$(echo "$$ROOMS"; cd $(@D); stat -c '%n %s %y %i' scraw$(YEAR).zip scc$(YEAR)* 2>/dev/null || :)"; \
 	  [ "$$(cat $@ 2>/dev/null)" = "$$now" ] || { rm -f $(LIST); echo "$$now" >$@; }
-FORCE:
 endif
+FORCE:
 
 check: $(VENV) settings  ## hold files and shards against the manifest; REPAIR=1 deletes damaged XML files and queues their games
 	@status=0; $(SPREAD)bin/verify-xml $(QUIET) </dev/null 2>&1 || status=$$?; \
@@ -123,8 +127,12 @@ setup: $(VENV)  ## make .venv with the pinned packages; see to jq
 	@command -v jq >/dev/null || { test "$$(id -u)" = 0 && apt-get install -qq -y jq >/dev/null; } \
 	  || echo 'jq is missing: install it (apt install jq, brew install jq) to look into the manifest'
 
-$(VENV): requirements.txt
-	@.venv/bin/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; $(PYTHON) -m venv .venv; }
+$(VENV): requirements.txt $(if $(ANOTHER),FORCE)
+	@$(if $(ANOTHER),,[ -e $@ ] && .venv/bin/python -m pip --version >/dev/null 2>&1 ||) { \
+	  v='$(call version,$(PYTHON))'; case $$v in 3.1[0-3]) why= ;; '') why='PYTHON=$(PYTHON) does not run' ;; \
+	    2.* | 3.?) why="Python $$v is too old" ;; *) why="Python $$v is too new" ;; esac; \
+	  [ -z "$$why" ] || { echo "setup: $$why: 3.10 to 3.13 is needed, e.g. make setup PYTHON=python3.12" >&2; exit 2; }; \
+	  rm -rf .venv; $(PYTHON) -m venv .venv; }
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
