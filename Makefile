@@ -76,6 +76,8 @@ encode:
 	  $(SPREAD)bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
 	bin/rebuild-index $(QUIET) & table="$$($(if $(QUIET),:,bin/manifest-status))" || status=$$?; \
 	wait $$! || status=$$?; [ -z "$$table" ] || echo "$$table"; \
+	$(if $(YEAR)$(IDS),,[[ "$$table" != 'games : 0'* ]] || \
+	  echo 'no games yet: put logs (<game id>.txt) into $(WORK)/xml/, or give YEAR= or IDS=' >&2;) \
 	exit $$status
 
 ifneq ($(YEAR),)
@@ -107,7 +109,7 @@ report: .venv/.report-ready settings  ## write <work>/report.html: how it stands
 rebuild-index: $(VENV) settings  ## write cache/index.json anew
 	@bin/rebuild-index
 
-demo:  ## the whole pipeline on self-played games in data/demo, no network needed; under two minutes
+demo:  ## the whole pipeline on self-played games in data/demo, no network needed; under a minute
 	@bin/demo
 
 bench: $(VENV)  ## measure it all, against something that does the bare minimum

@@ -67,6 +67,20 @@ def test_help_of_make_has_every_target_and_every_knob_with_its_value_and_the_rea
         assert found and f"# {found[1]}" in (ROOT / "config.mk").read_text(), name
 
 
+def test_readme_and_help_say_the_same_of_how_long_the_demo_takes():
+    said = [re.search(r"demo\b.*self-played games.*(under \w+ minutes?)", text)[1]
+            for text in (README, (ROOT / "Makefile").read_text())]
+    assert said[0] == said[1]
+
+
+def test_the_last_lines_of_the_demo_can_be_pasted(tmp_path):
+    next_step = re.search(r'^echo "(mkdir .*)"$', (ROOT / "bin" / "demo").read_text(), re.M)[1]
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / f"{GAME}.txt").touch()
+    subprocess.run(["bash", "-ec", next_step], cwd=tmp_path, env=environment(HOME=str(tmp_path)), check=True)
+    assert (tmp_path / "data" / "tenhou" / "xml" / f"{GAME}.txt").exists()
+
+
 @pytest.mark.parametrize("name", config.defaults())
 def test_every_knob_is_used(name):
     users = [ROOT / "Makefile", *(ROOT / "bin").iterdir(), *(ROOT / "lib").glob("*.py")]
