@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import sys
+import urllib.parse
 
 from lib.errors import Usage
 
@@ -17,6 +18,7 @@ NUMBERS = {"MAX_NEW": (int, 0), "DELAY": (float, 0), "TIMEOUT": (float, 0.01), "
 CHOICES = {"SHARD_LAYOUT": ("dense", "packed"), "DISTRIBUTE": ("local", "parallel", "slurm"),
            **dict.fromkeys(("RETRY", "REPAIR", "DEEP"), ("", "0", "1"))}
 JAPAN = datetime.timezone(datetime.timedelta(hours=9))  # Tenhou's clock
+MIN_DELAY = 1  # seconds, for every server but one on this machine
 _MOST = 10 ** 9  # nothing here is counted, or waited for, beyond it
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _LINE = re.compile(r"^(\w+)[ \t]*\?=[ \t]*([^#\n]*?)[ \t]*(?:#.*)?$", re.M)
@@ -94,6 +96,28 @@ def parse_rooms(text, name="ROOMS"):
     return set(text.lower().replace(",", " ").split())
 
 
+def server(delay):
+    """(address, host) of the server; raises Usage when that is none, or `delay` seconds too short for it."""
+    base = get("TENHOU_URL").rstrip("/")
+    try:
+        parts = urllib.parse.urlsplit(base)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not re.fullmatch(r"https?://[!-~]+", base) or not host:
+        raise Usage(f"TENHOU_URL={base}: must be an http or https address")
+    if delay < MIN_DELAY and host not in ("127.0.0.1", "localhost", "::1"):
+        raise Usage(f"DELAY={delay:g}: must be at least {MIN_DELAY} s for a server that is not your own")
+    return base, host
+
+
+def user_agent():
+    """How we introduce ourselves; raises Usage when no header can say it."""
+    if not re.fullmatch("[ -~]+", get("USER_AGENT")):
+        raise Usage(f"USER_AGENT={get('USER_AGENT')}: must be of plain letters, in one line")
+    return get("USER_AGENT")
+
+
 def check():
     """Raise Usage for the first setting, as config.mk has them, that cannot be."""
     for name in defaults():
@@ -106,15 +130,13 @@ def check():
             parse_year(text)
         elif name == "ROOMS":
             parse_rooms(text)
-        elif name == "TENHOU_URL" and not re.match("https?://[!-~]", text):
-            raise Usage(f"{name}={text}: must be an http or https address")
-        elif name == "USER_AGENT" and not re.fullmatch("[ -~]+", text):
-            raise Usage(f"{name}={text}: must be of plain letters, in one line")
         elif name == "SBATCH":
             try:
                 shlex.split(text)
             except ValueError as e:
                 raise Usage(f"{name}={text}: {e}") from None
+    server(number("DELAY"))
+    user_agent()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import email.utils
-import re
 import signal
 import ssl
 import time
@@ -12,13 +11,12 @@ import urllib.parse
 import requests
 
 from lib import config, turns
-from lib.errors import Problem, Usage
+from lib.errors import Problem
 
 _REDIRECTS = 3
 ATTEMPTS = 3  # for a passing fault; after 429 or 503 there is one more, after 403 or 404 none
 _LONGEST_PAUSE = 600  # seconds; a server that asks for more is left alone
 _PATIENCE = 4  # times TIMEOUT that an answer may take as a whole, for each 16 MB that it may have; never over a day
-MIN_DELAY = 1  # seconds, for every server but one on this machine
 
 
 class Fault(Exception):
@@ -49,19 +47,9 @@ class Session:
 
         Raises Usage for a TENHOU_URL that is none or a DELAY that is too short for it.
         """
-        self.base = config.get("TENHOU_URL").rstrip("/")
-        try:
-            parts = urllib.parse.urlsplit(self.base)
-            self.host, _ = parts.hostname, parts.port
-        except ValueError:
-            self.host = None
-        if not re.fullmatch(r"https?://[!-~]+", self.base) or not self.host:
-            raise Usage(f"TENHOU_URL={self.base}: not an http or https address")
-        if not re.fullmatch("[ -~]+", config.get("USER_AGENT")):
-            raise Usage("USER_AGENT: must be of plain letters, in one line")
+        self.base, self.host = config.server(delay)
+        self._user_agent = config.user_agent()
         self.delay, self.max_refusals, self.say, self._refusals = delay, max_refusals, say, 0
-        if self.delay < MIN_DELAY and self.host not in ("127.0.0.1", "localhost", "::1"):
-            raise Usage(f"DELAY={self.delay}: at least {MIN_DELAY} s for a server that is not your own")
         self.timeout = config.number("TIMEOUT")
         self._waiting, self._exit, self._http = waiting, contextlib.ExitStack(), None
 
@@ -74,7 +62,7 @@ class Session:
     def _open(self):
         self._turns = self._exit.enter_context(turns.held(self.base, self.delay))
         self._http = self._exit.enter_context(requests.Session())
-        self._http.headers["User-Agent"] = config.get("USER_AGENT")
+        self._http.headers["User-Agent"] = self._user_agent
 
     def pause(self, seconds):
         """Wait, unless a signal comes."""
