@@ -89,11 +89,11 @@ def parse_year(text, name="YEAR"):
 
 
 def parse_rooms(text, name="ROOMS"):
-    """The set of table types in `text`, in small letters; raises Usage naming `name` for one that is none."""
+    """The table types in `text`, in its order, in small letters; raises Usage naming `name` for one that is none."""
     for room in text.replace(",", " ").split():
         if not re.fullmatch("[0-9a-fA-F]{4}", room):
             raise Usage(f"{name}={text}: must be table types of four hex digits, like 00a9")
-    return set(text.lower().replace(",", " ").split())
+    return text.lower().replace(",", " ").split()
 
 
 def server(delay):
