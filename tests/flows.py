@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib import config, schema
+from lib import config, locks, schema
 
 ROOT = Path(__file__).resolve().parent.parent
 _KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
@@ -53,6 +53,13 @@ def stand_in(tmp_path, *options):
             yield url, lambda: [json.loads(line) for line in log.read_text().splitlines()]
         finally:
             server.terminate()
+            forget(url)
+
+
+def forget(url):
+    """Remove the lock file of a test's server: the next one on its port need not heed what it wished."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(locks.machine_path("fetch-" + url.partition("//")[2]))
 
 
 def records(work):

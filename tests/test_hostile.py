@@ -15,7 +15,7 @@ import time
 import zipfile
 
 import pytest
-from flows import ROOT, environment, records, script
+from flows import ROOT, environment, forget, records, script
 from support import game, tree
 
 from lib.errors import Problem
@@ -48,10 +48,12 @@ def server(answer, wrap=None):
             httpd.socket = wrap(httpd.socket)
         thread = threading.Thread(target=httpd.serve_forever, args=[0.05])
         thread.start()
+        url = f"http{'s' if wrap else ''}://127.0.0.1:{httpd.server_address[1]}"
         try:
-            yield f"http{'s' if wrap else ''}://127.0.0.1:{httpd.server_address[1]}", asked
+            yield url, asked
         finally:
             httpd.shutdown()
+            forget(url)
             thread.join()
 
 
