@@ -93,8 +93,9 @@ def knob(p, flag, name, help=""):
              help=f"{help} (now: {config.get(name) or 'none'})")
 
 
-def layout_knob(p, layouts, default, help):
-    """Add --layout, one of the names `layouts`."""
+def layout_knob(p, default, help):
+    """Add --layout."""
+    layouts = config.CHOICES["SHARD_LAYOUT"]
 
     def parse(text):
         if text not in layouts:

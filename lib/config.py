@@ -90,10 +90,10 @@ def parse_year(text, name="YEAR"):
 
 def parse_rooms(text, name="ROOMS"):
     """The table types in `text`, in its order, in small letters; raises Usage naming `name` for one that is none."""
-    for room in text.replace(",", " ").split():
-        if not re.fullmatch("[0-9a-fA-F]{4}", room):
-            raise Usage(f"{name}={text}: must be table types of four hex digits, like 00a9")
-    return text.lower().replace(",", " ").split()
+    rooms = text.lower().replace(",", " ").split()
+    if not all(re.fullmatch("[0-9a-f]{4}", room) for room in rooms):
+        raise Usage(f"{name}={text}: must be table types of four hex digits, like 00a9")
+    return rooms
 
 
 def server(delay):
@@ -118,6 +118,14 @@ def user_agent():
     return get("USER_AGENT")
 
 
+def sbatch():
+    """The options for sbatch as words; raises Usage when a quote is open."""
+    try:
+        return shlex.split(get("SBATCH"))
+    except ValueError as e:
+        raise Usage(f"SBATCH={get('SBATCH')}: {e}") from None
+
+
 def check():
     """Raise Usage for the first setting, as config.mk has them, that cannot be."""
     for name in defaults():
@@ -131,10 +139,7 @@ def check():
         elif name == "ROOMS":
             parse_rooms(text)
         elif name == "SBATCH":
-            try:
-                shlex.split(text)
-            except ValueError as e:
-                raise Usage(f"{name}={text}: {e}") from None
+            sbatch()
     server(number("DELAY"))
     user_agent()
 

@@ -22,15 +22,16 @@ def is_wanted(work, game, record, retry=False):
         return True
     if status == "downloaded":
         return not os.path.exists(workdir.xml(work, game))
-    if status == "failed" and record.get("stage") == "download":
-        return retry or str(record.get("retry_at", "9")) <= now()
-    return False
+    return _has_failed(record) and (retry or not is_put_off(record))
 
 
 def is_put_off(record):
     """True if a game's download failed and is to be tried again, but not yet."""
-    failed = record.get("status") == "failed" and record.get("stage") == "download"
-    return failed and str(record.get("retry_at", "9")) > now()
+    return _has_failed(record) and str(record.get("retry_at", "9")) > now()
+
+
+def _has_failed(record):
+    return record.get("status") == "failed" and record.get("stage") == "download"
 
 
 def listed(work, latest):
@@ -132,8 +133,7 @@ class Fetcher:
         self._refused.clear()
 
     def _failed_before(self, game):
-        record = self.manifest.latest.get(game, {})
-        return record.get("status") == "failed" and record.get("stage") == "download"
+        return _has_failed(self.manifest.latest.get(game, {}))
 
     def _fail(self, game, fault):
         # a 404 is for good, or for weeks; the rest may be well at the next run, or else the next day

@@ -6,22 +6,26 @@ records are counted, never fatal. All appends and all decisions that depend on t
 
 import collections
 import contextlib
-import datetime
 import fcntl
 import json
 import os
+import time
 
 from lib import files, gid, snapshot, workdir
-from lib.errors import Problem
 
 _BLOCK = 1 << 24  # bytes read at a time
 _TOGETHER = 500  # lines parsed at a time
 TEXT = (str, type(None))
 
 
+def utc(seconds):
+    """A time in seconds since 1970 as the manifest writes it: UTC, whole seconds, Z."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
 def now():
-    """This moment as the manifest writes it: UTC, whole seconds, Z."""
-    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """This moment as the manifest writes it."""
+    return utc(time.time())
 
 
 def _parse(line):
@@ -79,8 +83,7 @@ class Manifest:
 
     def __init__(self, work):
         """Read the manifest of `work`. Raises OSError, Problem if there is no such work directory."""
-        if not os.path.isdir(work):
-            raise Problem(f"{work}: no such work directory")
+        workdir.must_exist(work)
         self.path = workdir.path(work, workdir.MANIFEST)
         self._forget()
         self.refresh()

@@ -12,6 +12,7 @@ import requests
 
 from lib import config, turns
 from lib.errors import Problem
+from lib.manifest import utc
 
 _REDIRECTS = 3
 ATTEMPTS = 3  # for a passing fault; after 429 or 503 there is one more, after 403 or 404 none
@@ -161,7 +162,7 @@ class Session:
                 return None
             seconds = (when - datetime.datetime.now(when.tzinfo or None)).total_seconds()
         if seconds > _LONGEST_PAUSE:
-            until = turns.utc(self._turns.stay_away(seconds))
+            until = utc(self._turns.stay_away(seconds))
             raise Problem(f"{self.host} asks us to stay away until {until} (HTTP {response.status_code}); "
                           "nothing more is asked for, run again then")
         return max(0, seconds)

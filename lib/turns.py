@@ -6,14 +6,10 @@ import urllib.parse
 
 from lib import locks
 from lib.errors import Problem
+from lib.manifest import utc
 
 _MARGIN = 0.05  # seconds on top of the pause: the way to the server may take longer for one request than for the next
 _LONGEST_AWAY = 30 * 86400  # seconds for which a wish to be left alone is remembered
-
-
-def utc(seconds):
-    """A time in seconds since 1970 as the manifest writes it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 @contextlib.contextmanager
