@@ -17,8 +17,6 @@ export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/loc
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
 SPREAD := $(if $(filter-out local,$(DISTRIBUTE)),bin/distribute )
-TESTED := test report $(if $(filter-out 0,$(TORCH)),torch)
-PYTEST := .venv/bin/python -m ruff check --quiet . && .venv/bin/python -m pytest $(PYTEST_ARGS)
 
 run: venv settings  ## check, adopt, download, encode, index, status: everything that is left to do
 	@bin/with-lock --create -- bash -uo pipefail -c '\
@@ -71,12 +69,12 @@ setup: venv settings  ## make .venv with the pinned packages; see to jq
 	  echo 'jq is missing: install it (apt install jq, brew install jq) to look into the manifest'
 
 test: venv settings  ## run the tests but the slow ones, in some minutes; TORCH=1: those with PyTorch too
-	@bin/make-venv $(TESTED)
-	@$(PYTEST) -m "not slow"
+	@bin/make-venv test report $(if $(filter-out 0,$(TORCH)),torch)
+	@.venv/bin/python -m ruff check --quiet .
+	@.venv/bin/python -m pytest -m 'not slow' $(PYTEST_ARGS)
 
-test-all: venv settings  ## run all tests, those with kills, pip and other machines too
-	@bin/make-venv $(TESTED)
-	@$(PYTEST)
+test-all: test  ## then those with kills, pip, no-op runs and other machines too
+	@.venv/bin/python -m pytest -m slow $(PYTEST_ARGS)
 
 torture: venv settings  ## kill and fail every writer hundreds of times, some ten minutes, and count what is lost
 	@bin/make-venv test

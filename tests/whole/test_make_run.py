@@ -93,6 +93,7 @@ def test_a_damaged_file_is_left_out_and_the_rest_encoded(work, logs):
     assert f"corrupt\t{victim}" in make("check", f"WORK={work}").stdout
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_the_rows_are_the_same(work, tmp_path, logs):
     chance, kills = random.Random(7), 0
     for i in range(6):
@@ -136,6 +137,7 @@ def test_a_lost_manifest_is_recovered_without_encoding_again(work):
     assert "nothing to do" in make("run", f"WORK={work}").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "flip", "meta", "gone"])
 def test_the_games_of_a_damaged_shard_are_encoded_again_once(work, damage):
     make("run", f"WORK={work}", "SHARD_ROWS=1000")
