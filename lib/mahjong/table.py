@@ -14,6 +14,7 @@ ALL = (0, 1, 2, 3)
 class Table:
     """What belongs to a seat stands in lists of four:
 
+    tiles     the set of the tiles in its hand
     drawn     the tile just drawn, or None; it is in none of the next three
     held      the hand: a bytearray of 37 counts, by face (see lib.mahjong.tile)
     counts    the same by the 34 kinds
@@ -31,6 +32,7 @@ class Table:
         self.points, self.sticks, self.left, self.discards = hand.points, hand.sticks, 70, 0
         self.quiet = True  # nobody has called or made a kan yet
         self.after_kan = False  # the tile drawn is a replacement
+        self.tiles = [set(hand.dealt[seat]) for seat in ALL]
         self.held = [bytearray(37) for _ in ALL]
         self.counts = [[0] * 34 for _ in ALL]
         self.codes = [[0] * 4 for _ in ALL]
@@ -46,6 +48,7 @@ class Table:
 
     def draw(self, seat, tile):
         self.drawn[seat] = tile
+        self.tiles[seat].add(tile)
         self.left -= 1
         if not self.riichi[seat]:
             self.missed[seat] = 0
@@ -53,6 +56,7 @@ class Table:
     def discard(self, seat, tile):
         """Returns whether the tile came from the hand, and was not just drawn."""
         from_hand = tile != self.drawn[seat]
+        self.tiles[seat].discard(tile)
         if from_hand:
             self._keep(seat)
             self._hold(seat, tile, -1)
@@ -74,6 +78,7 @@ class Table:
     def call(self, seat, meld):
         """A call; ippatsu is not ended by it yet, since a kan ends it only when nobody robs it."""
         self._keep(seat)
+        self.tiles[seat].difference_update(meld.own)
         for tile in meld.own:
             self._hold(seat, tile, -1)
         melds = self.melds[seat]

@@ -47,6 +47,7 @@ REASONS = {
     "… of another tile": ("encode", _CONTRADICTION),
     "… without its pon": ("encode", _CONTRADICTION),
     "… is never paid": ("encode", _CONTRADICTION),
+    "… does not have the … that leaves its hand": ("encode", _CONTRADICTION),
     "tile … shows twice": ("encode", _CONTRADICTION),
     "more tiles drawn or shown than the wall has": ("encode", _CONTRADICTION),
     "final points do not follow …": ("encode", _CONTRADICTION),

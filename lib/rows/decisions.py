@@ -59,6 +59,11 @@ class Decisions:
         if self.pending and not self.turn_away:
             self.rows.append((seat, label, self.mask, self.pending, self.table.points))
 
+    def own(self, seat, tiles):
+        """Raises Unencodable unless these very tiles are in the hand of `seat`."""
+        if not self.table.tiles[seat].issuperset(tiles):
+            raise Unencodable(f"seat {seat} does not have the {tile.name(tiles[0])} that leaves its hand")
+
     def riichi_step(self, seat, thrown):
         """Riichi or not, once the tile is chosen: a decision only where that tile allows it."""
         said = self.declared == seat
@@ -110,6 +115,7 @@ class Decisions:
     def discard(self, i, seat, thrown):
         table = self.table
         self.close_turn(seat, FACE[thrown], DISCARD_OF[thrown])
+        self.own(seat, (thrown,))
         self.riichi_step(seat, thrown)
         self.board.discard(seat, thrown, table.discard(seat, thrown))
         self.end_ippatsu([seat])
@@ -120,6 +126,7 @@ class Decisions:
 
     def call(self, i, seat, meld):
         table, name = self.table, NAMES[meld.type]
+        self.own(seat, meld.own)
         if meld.type in (KAKAN, ANKAN):
             added = meld.type == KAKAN
             if added and table.pon_of(seat, meld) is None:
