@@ -4,6 +4,7 @@ Form and range of everything is checked here, so that later modules can index wi
 one after the other is for the replay to find out.
 """
 
+import re
 from typing import NamedTuple
 
 from . import meld, mjlog
@@ -21,6 +22,8 @@ TURNS = {
 ENDS = {"AGARI": WIN, "RYUUKYOKU": ABORT}
 ABORTS = ("", "yao9", "reach4", "ron3", "kan4", "kaze4", "nm")
 UNSUPPORTED = {16: "three players", 2: "no red fives", 4: "no open tanyao"}  # bits of GO type
+USUAL = 1 | 8 | 64 | 32 | 128  # bits that change no rule: people, hanchan, fast clock, rooms
+DOUBT = re.compile(r"\b(?:yakuman|paoWho)\s*=")
 LIMIT = 10_000  # points in hundreds
 MAX_HANDS = 255  # as origin.hand counts them
 
@@ -53,10 +56,19 @@ class Hand(NamedTuple):
     after: tuple
 
 
+class Game(NamedTuple):
+    """A whole game: its Hands, the final points of seats 0..3, and whether there is a reason to doubt it: rules of the
+    table's own, a yakuman, liability (pao)."""
+
+    hands: list
+    final: tuple
+    doubtful: bool
+
+
 def read(data):
-    """The Hands of a log (bytes) and the final points of seats 0..3. Raises Unencodable unless the game is complete."""
+    """The Game of a log (bytes). Raises Unencodable unless it is complete."""
     tags = mjlog.tags(mjlog.text(data))
-    check_rules(tags)
+    doubtful = check_rules(tags) or any(name == "AGARI" and DOUBT.search(tail) for name, tail in tags)
     starts = [i for i, (name, _) in enumerate(tags) if name == "INIT"]
     if not starts:
         raise Unencodable("incomplete: no hands")
@@ -79,11 +91,13 @@ def read(data):
         if not found:
             raise Unencodable(f"incomplete: hand {len(hands)} has no end")
         hands.append(found)
-    return hands, tuple(100 * points for points in final)
+    return Game(hands, tuple(100 * points for points in final), bool(doubtful))
 
 
 def check_rules(tags):
-    """Raises Unencodable if the log does not say by which rules it was played, or the engine does not know them."""
+    """Whether the rules are not quite those of Tenhou's own tables.
+
+    Raises Unencodable if the log does not say by which rules it was played, or we do not encode them."""
     go = next((mjlog.attributes(tail) for name, tail in tags if name == "GO"), {})
     if "type" not in go:
         raise Unencodable("incomplete: no rules (GO type)")
@@ -91,6 +105,7 @@ def check_rules(tags):
     for bit, what in UNSUPPORTED.items():
         if rules & bit:
             raise Unencodable(f"unsupported: {what}")
+    return rules & ~USUAL or go.keys() - {"type", "lobby"}
 
 
 def hand(tags, away):
