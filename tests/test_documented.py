@@ -17,8 +17,8 @@ from modules import MODULES, SCRIPTS
 from lib.cli import helppage, settings
 from lib.demo import selfplay
 from lib.demo.demo_year import DemoYear
-from lib.mahjong.game import UNSUPPORTED
 from lib.mahjong.mjlog import Unencodable
+from lib.mahjong.table_type import UNSUPPORTED
 from lib.report import reasons
 from lib.rows.encoder import encode_game
 from lib.store import errors

@@ -7,7 +7,7 @@ one after the other is for the replay to find out.
 import re
 from typing import NamedTuple
 
-from . import meld, mjlog
+from . import meld, mjlog, table_type
 from .mjlog import Unencodable, numbers
 
 # what an event is: the first item of its tuple
@@ -21,8 +21,6 @@ TURNS = {
 }
 ENDS = {"AGARI": WIN, "RYUUKYOKU": ABORT}
 ABORTS = ("", "yao9", "reach4", "ron3", "kan4", "kaze4", "nm")
-UNSUPPORTED = {16: "three players", 2: "no red fives", 4: "no open tanyao"}  # bits of GO type
-USUAL = 1 | 8 | 64 | 32 | 128  # bits that change no rule: people, hanchan, fast clock, rooms
 DOUBT = re.compile(r"\b(?:yakuman|paoWho)\s*=")
 LIMIT = 10_000  # points in hundreds
 MAX_HANDS = 255  # as origin.hand counts them
@@ -102,10 +100,9 @@ def check_rules(tags):
     if "type" not in go:
         raise Unencodable("incomplete: no rules (GO type)")
     (rules,) = numbers(go, "type", 1, 0, 1 << 20)
-    for bit, what in UNSUPPORTED.items():
-        if rules & bit:
-            raise Unencodable(f"unsupported: {what}")
-    return rules & ~USUAL or go.keys() - {"type", "lobby"}
+    if why := table_type.why_unsupported(rules):
+        raise Unencodable(f"unsupported: {why[0]}")
+    return rules & ~table_type.USUAL or go.keys() - {"type", "lobby"}
 
 
 def hand(tags, away):

@@ -29,7 +29,7 @@ def gather(work, events):
         "free": shutil.disk_usage(work).free, "bad_lines": len(events.bad),
     }
     end, rates = events.last_run()
-    found["last_event"] = end and end.strftime("%Y-%m-%dT%H:%M:%SZ")
+    found["last_event"] = end and clock.utc(end.timestamp())
     found["at_work"] = locks.is_held(workdir.path(work, workdir.RUN_LOCK))
     left, found["lists"] = _left(work, events.latest)
     off = [record for record in records if wanted.is_put_off(record)]

@@ -6,11 +6,12 @@ from html import escape
 import numpy as np
 
 from ..download import wanted
+from ..mahjong import table_type
 from ..mahjong.action import CHI
 from ..rows import notation
 from ..train.sample import DELTA_EDGES, FINAL_EDGES
 from . import overview, plots, reasons
-from .played_games import by_month_and_type, months, table_name
+from .played_games import by_month_and_type, months
 
 _TYPES = 7  # table types that have a colour of their own
 _BIN = 5  # tokens
@@ -177,17 +178,19 @@ def _played(latest):
         types[code][1] += n
     ranked = sorted(types, key=lambda code: types[code], reverse=True)
     names, series = months({month for month, _ in found}) if found else [], ([], [])
-    for code in [*ranked[:_TYPES], *(["others"] if ranked[_TYPES:] else [])]:
-        codes = ranked[_TYPES:] if code == "others" else [code]
+    groups = [(f"{code} {table_type.name(code)}", [code]) for code in ranked[:_TYPES]]
+    if ranked[_TYPES:]:
+        groups.append(("others", ranked[_TYPES:]))
+    for label, codes in groups:
         for i, parts in enumerate(series):
-            parts.append((code if code == "others" else f"{code} {table_name(code)}",
-                          [sum(found.get((month, each), (0, 0))[i] for each in codes) for month in names]))
+            parts.append((label, [sum(found.get((month, each), (0, 0))[i] for each in codes) for month in names]))
     figures = []
     for title, parts in zip(("Games", "Rows"), series, strict=True):
         sums = [sum(column) for column in zip(*(counts for _, counts in parts), strict=True)]
         figures.append(_figure(f"{title} a month of play", names and plots.stacked(names, parts), "by table type",
                                list(zip(names, sums, strict=True))))
-    rows = [(f"{code} {table_name(code)}", *types[code], round(types[code][1] / types[code][0])) for code in ranked]
+    rows = [(f"{code} {table_type.name(code)}", games, n, round(n / games))
+            for code, (games, n) in ((code, types[code]) for code in ranked)]
     yield _grid(*figures, _figure("Table types", _table(rows, ("", "games", "rows", "rows a game")) if rows else ""))
 
 

@@ -336,25 +336,25 @@ def test_a_machine_without_the_python_of_this_tree_fails(work, tmp_path, monkeyp
 
 
 def test_closing_lines_are_summed_up_and_news_of_games_are_not(capsys):
-    talk = spread.Talk()
+    summary = spread.Summary()
     for n in (1, 20):
         for line in (f"encode-batch: 202401010{n % 7}gm-00e1-0000-00000000: truncated", "encode-batch: same advice",
                      f"encode-batch: {n} encoded, 0 failed, 2 corrupt; {n * 100} rows", f"xmls (ok) : {n}", "exit 1"):
-            talk.hear(line)
+            summary.add_line(line)
     assert capsys.readouterr().err.count("truncated") == 2
-    talk.close(quiet=False)
+    summary.close(quiet=False)
     assert capsys.readouterr().err.splitlines() == [
         "xmls (ok) : 21", "encode-batch: same advice", "encode-batch: 21 encoded, 0 failed, 4 corrupt; 2100 rows"]
-    assert talk.status == 1 and talk.pieces == 2
-    talk.fail(137)
-    assert talk.status == 1
+    assert summary.status == 1 and summary.ended == 2
+    summary.fail(137)
+    assert summary.status == 1
 
 
 def test_a_greeting_of_a_machine_is_passed_on_whatever_is_in_it(capsys):
-    talk = spread.Talk()
+    summary = spread.Summary()
     for line in ("{users} : 5", "{} welcome {0}", "uptime: 3 days, {load}"):
-        talk.hear(line)
-    talk.close(quiet=False)
+        summary.add_line(line)
+    summary.close(quiet=False)
     assert sorted(capsys.readouterr().err.splitlines()) == sorted(
         ["{users} : 5", "{} welcome {0}", "uptime: 3 days, {load}"])
 

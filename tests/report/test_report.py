@@ -17,7 +17,8 @@ from flows import ROOT, environment, script
 from modules import MODULES, SCRIPTS, imported
 from support import event, game
 
-from lib.report.played_games import by_month_and_type, months, table_name
+from lib.mahjong import table_type
+from lib.report.played_games import by_month_and_type, months
 from lib.rows import schema
 from lib.train.reader import Cache
 from lib.train.sample import DELTA_EDGES, FINAL_EDGES, sample
@@ -107,7 +108,7 @@ def test_months_without_games_are_there_but_no_centuries():
     ("0009", "ippan hanchan"), ("0089", "joukyuu hanchan"), ("0029", "tokujou hanchan"), ("0841", "other rules"),
     ("00af", "houou hanchan, no red fives, no open tanyao"), ("0000", "other rules")])
 def test_table_types_have_names(code, name):
-    assert table_name(code) == name
+    assert table_type.name(code) == name
 
 
 def test_nothing_but_the_report_needs_matplotlib():

@@ -27,5 +27,6 @@ def test_the_reader_is_a_package_that_works_far_from_the_tree_as_the_readme_show
                       "print(*sorted(m for m in files - set(sys.stdlib_module_names) if m[0] != '_'))\n")
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True,
                           env={"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "site")})
+    assert done.returncode == 0, done.stderr
     *shown, modules = done.stdout.splitlines()
-    assert len(shown) > 1 and modules == "numpy paipu_cache", done.stderr
+    assert len(shown) > 1 and modules == "numpy paipu_cache"
