@@ -70,6 +70,13 @@ def test_help_of_make_has_every_target_and_every_knob_with_its_value_and_the_rea
         assert found and f"# {found[1]}" in (ROOT / "config.mk").read_text(), name
 
 
+def test_the_pythons_that_will_do_are_those_of_pyproject_toml():
+    pyproject = (ROOT / "pyproject.toml").read_text()
+    first, after = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', pyproject).groups()
+    for text in (README, (ROOT / "config.mk").read_text()):
+        assert re.findall(r"3\.\d+ to 3\.\d+", text) == [f"3.{first} to 3.{int(after) - 1}"]
+
+
 def test_readme_and_help_say_the_same_of_how_long_the_demo_takes():
     said = [re.search(r"demo\b.*self-played games.*(under \w+ minutes?)", text)[1]
             for text in (README, (ROOT / "Makefile").read_text())]

@@ -1,4 +1,4 @@
-"""What every script in bin/ does alike: find the venv, parse options, read ids, talk, end with the right status.
+"""What every script in bin/ does alike: find the venv, talk on stderr, end with the right status.
 
 Only scripts import this module: importing it re-executes a script of bin/ under the tree's .venv, if there is one, so
 that scripts work from cron and from any directory with no environment activated.

@@ -1,4 +1,4 @@
-"""A script's work in pieces on machines that share the work directory: what runs them, and what all say together."""
+"""Spreading a script's work, in pieces, over machines that share the work directory; and what all say, as one."""
 
 import contextlib
 import os

@@ -15,8 +15,12 @@ PLACES = tuple(sorted({(order, kind, aka) for order, kind, aka in zip(ORDER, KIN
 
 def name(tile):
     """Such as 7s; 0s is the red five, 1z to 7z are east to chun."""
-    kind = KIND[tile]
-    return f"{0 if AKA[tile] else kind % 9 + 1}{'mpsz'[kind // 9]}"
+    return kind_name(KIND[tile], AKA[tile])
+
+
+def kind_name(kind, aka=0):
+    """The name of the tiles of a kind, 0..33; aka: of the red five among them."""
+    return f"{0 if aka else kind % 9 + 1}{'mpsz'[kind // 9]}"
 
 
 def dora(indicator):

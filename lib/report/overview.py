@@ -91,7 +91,7 @@ def _left(work, latest):
 
 
 def lines(found):
-    """What a survey found as lines `name : value` for a terminal of 80 columns."""
+    """What `gather` found as lines `name : value` for a terminal of 80 columns."""
     yield from (f"{plain(status)[:60]} : {n}" for status, n in found["statuses"].items())
     yield f"games : {found['games']}"
     yield f"rows : {found['rows']}"

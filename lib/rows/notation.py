@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from ..mahjong import action, meld
+from ..mahjong.tile import kind_name
 from . import schema
 
 AKA = 1
@@ -20,9 +21,7 @@ _CALLS = {
 
 def tile(kind, aka=0):
     """A tile by its id 0..33 (`lib.rows.schema`) and its aka bit: 5m, 0m, 1z. 34, no tile, is empty."""
-    if kind >= schema.NO_TILE:
-        return ""
-    return f"{0 if aka else kind % 9 + 1}{'mpsz'[kind // 9]}"
+    return "" if kind >= schema.NO_TILE else kind_name(kind, aka)
 
 
 def tiles(pairs):
