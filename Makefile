@@ -10,7 +10,7 @@ MAKEFLAGS += -r
 
 include config.mk
 # for lib/cli/makeline.py, which checks what make was called with
-export MAKECMDGOALS
+export GOALS := $(MAKECMDGOALS)
 # the scripts of a run end when the make that the user started ends, however it ends
 export RUN_PID := $(or $(RUN_PID),$(shell echo $$PPID))
 export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)

@@ -82,6 +82,7 @@ def test_nothing_to_do_asks_the_server_for_nothing_and_says_so(tmp_path):
         assert len(log()) == before
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_repaired_and_fetched_again(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 2) as (url, _):
@@ -438,6 +439,7 @@ def test_max_new_caps_the_downloads_of_a_run(tmp_path):
         assert len(records(work)) == 2
 
 
+@pytest.mark.slow
 def test_a_duplicate_is_recorded_and_its_file_deleted(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 4, "--duplicates", 1) as (url, _):
@@ -519,6 +521,7 @@ def test_a_page_in_the_place_of_the_zip_ends_the_run_with_a_line_and_the_list_of
     assert not (tmp_path / "game_ids_2024.txt").exists() and "nothing to download" in done.stderr
 
 
+@pytest.mark.slow
 def test_logs_that_are_refused_for_good_keep_no_other_waiting(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 12, "--fault", "404", "--fault-ids", "0.5") as (url, log):

@@ -69,6 +69,7 @@ def test_a_log_that_cannot_be_encoded_fails_with_its_reason_and_a_whole_one_in_i
     assert records(work)[victim]["status"] == "encoded"
 
 
+@pytest.mark.slow
 def test_the_right_file_put_back_heals_a_repaired_game(work, logs):
     make("run", f"WORK={work}")
     whole, victim = cache(work), sorted(logs)[0]
@@ -112,6 +113,7 @@ def test_killed_at_random_moments_the_rows_are_the_same(work, tmp_path, logs):
     assert make("check", f"WORK={work}").returncode == 0
 
 
+@pytest.mark.slow
 def test_compact_makes_few_full_shards_of_many_and_drops_stale_rows(work, logs):
     make("run", f"WORK={work}", "SHARD_ROWS=1000")
     whole, victim = cache(work), sorted(logs)[0]
@@ -128,6 +130,7 @@ def test_compact_makes_few_full_shards_of_many_and_drops_stale_rows(work, logs):
     assert "0 shards removed" in make("compact", f"WORK={work}").stderr
 
 
+@pytest.mark.slow
 def test_a_lost_manifest_is_recovered_without_encoding_again(work):
     make("run", f"WORK={work}", "SHARD_ROWS=1000")
     whole = cache(work)
