@@ -4,6 +4,7 @@ Form and range of everything is checked here, so that later modules can index wi
 one after the other is for the replay to find out.
 """
 
+import urllib.parse
 from typing import NamedTuple
 
 from lib import meld, mjlog
@@ -35,7 +36,8 @@ class Win(NamedTuple):
 
 
 class Hand(NamedTuple):
-    """What INIT says, who is `away` when the hand starts, its events, and the points `after` it.
+    """What INIT says, who is `away` when the hand starts, its events, the points `after` it, and what each of its ends
+    (every WIN, or the ABORT) moved: `changes`, four numbers each.
 
     Events are (op, seat, argument): a tile for DRAW, DISCARD and DORA, a Meld for CALL, a Win for WIN, the type for
     ABORT ('' when the wall ran out). Nothing follows one ABORT, or one or more WINs. Points are not in hundreds.
@@ -51,12 +53,18 @@ class Hand(NamedTuple):
     away: frozenset
     events: list
     after: tuple
+    changes: tuple = ()
 
 
 def read(data):
     """The Hands of a log (bytes) and the final points of seats 0..3. Raises Unencodable unless the game is complete."""
     tags = mjlog.tags(mjlog.text(data))
-    check_rules(tags)
+    check_rules(rules(tags), UNSUPPORTED)
+    return hands(tags)
+
+
+def hands(tags):
+    """The Hands that the tags of a log tell, and the final points. Raises Unencodable unless the game is complete."""
     starts = [i for i, (name, _) in enumerate(tags) if name == "INIT"]
     if not starts:
         raise Unencodable("incomplete: no hands")
@@ -70,27 +78,37 @@ def read(data):
     for name, tail in tags[: starts[0]]:
         if name in ("BYE", "UN"):
             move(away, presence(name, mjlog.attributes(tail)))
-    hands = []
+    found = []
     for start, stop in zip(starts, [*starts[1:], len(tags)], strict=True):
         try:
-            found = hand(tags[start:stop], away)
+            one = hand(tags[start:stop], away)
         except Unencodable as error:
-            raise Unencodable(f"hand {len(hands)}: {error}") from None
-        if not found:
-            raise Unencodable(f"incomplete: hand {len(hands)} has no end")
-        hands.append(found)
-    return hands, tuple(100 * points for points in final)
+            raise Unencodable(f"hand {len(found)}: {error}") from None
+        if not one:
+            raise Unencodable(f"incomplete: hand {len(found)} has no end")
+        found.append(one)
+    return found, tuple(100 * points for points in final)
 
 
-def check_rules(tags):
-    """Raises Unencodable if the log does not say by which rules it was played, or the engine does not know them."""
+def rules(tags):
+    """The bits of GO type. Raises Unencodable if the log does not say by which rules it was played."""
     go = next((mjlog.attributes(tail) for name, tail in tags if name == "GO"), {})
     if "type" not in go:
         raise Unencodable("incomplete: no rules (GO type)")
-    (rules,) = numbers(go, "type", 1, 0, 1 << 20)
-    for bit, what in UNSUPPORTED.items():
+    return numbers(go, "type", 1, 0, 1 << 20)[0]
+
+
+def check_rules(rules, unsupported):
+    """Raises Unencodable for the first rule of `unsupported`, bit -> name, by which the game was played."""
+    for bit, what in unsupported.items():
         if rules & bit:
             raise Unencodable(f"unsupported: {what}")
+
+
+def names(tags):
+    """The names of seats 0..3 as the log's first UN has them, '' where it has none."""
+    un = next((mjlog.attributes(tail) for name, tail in tags if name == "UN"), {})
+    return tuple(urllib.parse.unquote(un.get(f"n{seat}", "")) for seat in range(4))
 
 
 def hand(tags, away):
@@ -124,9 +142,10 @@ def hand(tags, away):
     allowed = (BYE, UN, WIN) if events[first][0] == WIN else (BYE, UN)
     if any(op not in allowed for op, _, _ in events[first + 1 :]):
         raise Unencodable("goes on after its end")
-    change = numbers(ends[-1], "sc", 8, -LIMIT, LIMIT, slice(8))  # before and change of each seat
-    after = tuple(100 * (change[2 * seat] + change[2 * seat + 1]) for seat in range(4))
-    return Hand(round_ // 4, dealer, honba, sticks, indicator, points, dealt, away_before, events, after)
+    moved = [numbers(end, "sc", 8, -LIMIT, LIMIT, slice(8)) for end in ends]  # before and change of each seat
+    changes = tuple(tuple(100 * change for change in sc[1::2]) for sc in moved)
+    after = tuple(100 * before + change for before, change in zip(moved[-1][::2], changes[-1], strict=True))
+    return Hand(round_ // 4, dealer, honba, sticks, indicator, points, dealt, away_before, events, after, changes)
 
 
 def presence(name, attrs):
