@@ -7,6 +7,7 @@ the discard after an open or added one.
 """
 
 import functools
+import itertools
 import json
 
 from lib import game, mjlog
@@ -66,12 +67,12 @@ class _Table:
     def __init__(self, hand, pai):
         self.hand, self.pai = hand, pai
         self.held = [set(tiles) for tiles in hand.dealt]
-        self.seen = {hand.indicator}.union(*self.held)
-        if len(self.seen) < 53:
-            raise Unencodable("a tile shows twice")
-        self.turn, self.full = hand.dealer, False  # whose turn; has he a tile more than he may keep?
+        self.seen = set()
+        for tile in (hand.indicator, *itertools.chain(*hand.dealt)):
+            self.show(tile)
+        self.turn, self.full = hand.dealer, False  # whose turn; has that seat a tile more than it may keep?
         self.drawn, self.offered = None, (None, None)  # the tile drawn; who has just shown which tile
-        self.declared, self.kan = None, False  # who says riichi; is the next draw of the dead wall?
+        self.declared = None  # who has said riichi and not yet paid
         self.pons = set()
         self.ends = iter(hand.changes)
 
@@ -105,7 +106,13 @@ class _Table:
             raise Unencodable(f"{what} by seat {seat} of another tile")
         self.held[seat].difference_update(tiles)
 
+    def pass_riichi(self):
+        """The game goes on behind a discard: a riichi that came with it is paid by now."""
+        if self.declared is not None:
+            raise Unencodable(f"riichi by seat {self.declared} is never paid")
+
     def draw(self, seat, tile):
+        self.pass_riichi()
         self.expect(seat == self.turn and not self.full, "draw", seat)
         self.show(tile)
         self.held[seat].add(tile)
@@ -119,6 +126,7 @@ class _Table:
         return _dahai(seat, self.pai[tile], tile == self.drawn)
 
     def call(self, seat, meld):
+        self.pass_riichi()
         what, pai, own = NAMES[meld.type], self.pai, meld.own
         event = {"type": what, "actor": seat}
         if meld.type in (KAKAN, ANKAN):
@@ -168,12 +176,14 @@ def check_points(hand, following):
     """Raises Unencodable unless the sticks and changes of a hand come to what the log says after it; `following` is the
     next Hand, or the final points."""
     paid = [seat for op, seat, _ in hand.events if op == RIICHI]
+    left = 0 if any(op == WIN for op, _, _ in hand.events) else hand.sticks + len(paid)
     after = tuple(points - 1000 * paid.count(seat) + sum(change[seat] for change in hand.changes)
                   for seat, points in enumerate(hand.points))
     if isinstance(following, game.Hand):
-        if not after == hand.after == following.points:
-            raise Unencodable(f"the next INIT does not follow ({following.points}, the events come to {after})")
+        if (after, after, left) != (hand.after, following.points, following.sticks):
+            raise Unencodable(f"the next INIT does not follow ({following.points}, {following.sticks},"
+                              f" the events come to {after}, {left})")
         return
-    gains = [final - points for final, points in zip(following, after, strict=True)]  # sticks nobody won go to the first
-    if after != hand.after or min(gains) < 0 or sum(gains) != max(gains) or max(gains) % 1000:
+    gains = [final - points for final, points in zip(following, after, strict=True)]
+    if after != hand.after or sorted(gains)[:3] != [0] * 3 or max(gains) not in (0, 1000 * left):  # the first gets them
         raise Unencodable(f"final points do not follow ({list(following)}, the events come to {list(after)})")
