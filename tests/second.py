@@ -32,7 +32,7 @@ def types(events):
 
 
 def wall_of(events):
-    """136 tiles in the order in which the engine takes them, for the events of a hand; what never shows lies anywhere."""
+    """136 tiles in the order in which the engine takes them, for the events of a hand; what never shows is anywhere."""
     pool, start = {}, events[0]
     for tile in range(136):
         pool.setdefault(name_of(tile), []).append(tile)
@@ -86,7 +86,7 @@ def answers_to(asked, events):
         return {event["actor"]: (CALLS[event["type"]], event)}
     ready = [seat for seat, seen in asked.items() if any(a.action_type == Act.RON for a in seen.legal_actions())]
     if event["type"] == "ryukyoku" and len(ready) == 3:
-        return {seat: (Act.RON, event) for seat in ready}
+        return dict.fromkeys(ready, (Act.RON, event))
     return {}
 
 

@@ -3,7 +3,6 @@
 import collections
 import concurrent.futures
 import gzip
-import itertools
 import multiprocessing
 import os
 
@@ -21,9 +20,9 @@ def export(work, games, jobs, stream=False):
     """Yield (gid, kind, what) for pairs (gid, recorded sha256 or None) in their order; a None among them means that none
     is there just now, and is yielded once all before it are done.
 
-    kind: exported (what: the events as text if `stream` asks for them; else they are in their file, durably, and what is
-    None), there (its file is newer than its log), failed (why), corrupt (the log is not the recorded one), missing, or
-    unreadable (why). jobs: processes. Raises OSError, Problem.
+    kind: exported (what: the events as text if `stream` asks for them, else None: they are in their file, durably),
+    there (its file is newer than its log), failed (why), corrupt (the log is not the recorded one), missing, or unreadable
+    (why). jobs: processes. Raises OSError, Problem.
     """
     if jobs == 1:
         yield from _in_order(work, games, 1, stream, _Now())
@@ -48,19 +47,22 @@ def _in_order(work, games, jobs, stream, pool):
     under_way, chunk = collections.deque(), []
 
     def done(at_most):
+        """Hand over what has been taken on, and put away what is done, until so many chunks are under way."""
+        if chunk:
+            under_way.append(pool.submit(_read_chunk, work, chunk[:], stream))
+            chunk.clear()
         while len(under_way) > at_most:
             yield from _put_away(work, under_way.popleft().result(), stream)
 
-    for game in itertools.chain(games, [None]):
-        if game:
-            chunk.append(game)
-        if chunk and (game is None or len(chunk) == _CHUNK):
-            under_way.append(pool.submit(_read_chunk, work, chunk, stream))
-            chunk = []
-            yield from done(_AHEAD * jobs)
+    for game in games:
         if game is None:
             yield from done(0)
             yield None
+        else:
+            chunk.append(game)
+            if len(chunk) == _CHUNK:
+                yield from done(_AHEAD * jobs)
+    yield from done(0)
 
 
 def _read_chunk(work, chunk, stream):

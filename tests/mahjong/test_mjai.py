@@ -41,11 +41,12 @@ def test_a_game_begins_with_its_names_and_its_link_and_a_hand_with_all_that_init
     data = log(hand("0+5z 0-5z", drawn(), deals=["104m147p147s1234z"], indicator="0p"))
     first, second, *_ = events(data.replace(b'n0="a"', b'n0="%E6%9D%B1"').replace(b'n3="d"', b'n3=""'))
     link = f"https://tenhou.net/0/?log={GID}"
+    rest = ["1p", "4p", "7p", "1s", "4s", "7s", "E", "S", "W", "N"]
     assert first == {"type": "start_game", "names": ["東", "b", "c", "NoName"], "uri": link}
     assert second == {
         "type": "start_kyoku", "bakaze": "E", "dora_marker": "5pr", "kyoku": 1, "honba": 0, "kyotaku": 0, "oya": 0,
-        "scores": [25000] * 4, "tehais": [["1m", "5mr", *"4m 1p 4p 7p 1s 4s 7s E S W N".split()],
-                                          *[["1m", "4m", "7m", *"1p 4p 7p 1s 4s 7s E S W N".split()]] * 3],
+        "scores": [25000] * 4, "tehais": [["1m", "5mr", "4m", *rest],
+                                          *[["1m", "4m", "7m", *rest]] * 3],
     }  # fmt: skip
 
 
@@ -164,9 +165,11 @@ def test_rules_that_the_events_cannot_tell_are_refused(rules, reason):
     ("1+5z", "draw by seat 1 out of turn"), ("0+5z 0+6z", "draw by seat 0 out of turn"),
     ("0-1m", "discard by seat 0 out of turn"), ("0+5z 0-5z 1-1m", "discard by seat 1 out of turn"),
     ("0+5z <D135/>", "discard by seat 0 of another tile"), ("0+5z 0-5z <U124/>", "tile 5z shows twice"),
-    ("0+6z 0-6z 1+5z 2p66z", "pon by seat 2 out of turn"), ("0+5z <N~who='0'~m='31744'/>", "ankan by seat 0 of another"),
+    ("0+6z 0-6z 1+5z 2p66z", "pon by seat 2 out of turn"),
+    ("0+5z <N~who='0'~m='31744'/>", "ankan by seat 0 of another tile"),
     ("0r", "riichi by seat 0 out of turn"), ("0+5z 0r 0-5z 1+6z", "riichi by seat 0 is never paid"),
-    ("0+5z 0-5z 0R", "riichi stick by seat 0 out of turn"), ("0+5z 0-5z 1+6z 1-6z 2+7z <N~who='2'~m='50737'/>", "without its pon"),
+    ("0+5z 0-5z 0R", "riichi stick by seat 0 out of turn"),
+    ("0+5z 0-5z 1+6z 1-6z 2+7z <N~who='2'~m='50737'/>", "without its pon"),
 ])  # fmt: skip
 def test_a_log_that_contradicts_itself_is_refused_with_the_hand(script, reason):
     with pytest.raises(Unencodable, match=f"^hand 0: .*{reason}"):
@@ -186,8 +189,8 @@ def test_points_that_do_not_follow_and_games_that_are_not_whole_are_refused(data
 
 
 def replayed(data, self_played=True):
-    """(hands that a second engine plays to the same events, hands); asserts that there is no other reason to differ than
-    the one flaw of the engine with which games are made up."""
+    """(hands that a second engine plays to the same events, hands); asserts that there is no other reason to differ
+    than the one flaw of the engine with which games are made up."""
     second = pytest.importorskip("second")
     found = events(data)
     hands, same = second.hands(found), 0
