@@ -7,7 +7,7 @@ import multiprocessing
 import os
 
 from ..logs import logfile
-from ..store import files, workdir
+from ..store import files, parent, workdir
 from ..store.errors import Problem
 from . import mjai
 
@@ -17,17 +17,18 @@ _LEVEL = 6  # of gzip: a fifth of the time that the events take
 
 
 def export(work, games, jobs, stream=False):
-    """Yield (gid, kind, what) for pairs (gid, recorded sha256 or None) in their order; a None among them means that none
-    is there just now, and is yielded once all before it are done.
+    """Yield (gid, kind, what) for pairs (gid, recorded sha256 or None), in their order. A None among the pairs means
+    that there is none just now: it is yielded once all before it are done.
 
     kind: exported (what: the events as text if `stream` asks for them, else None: they are in their file, durably),
-    there (its file is newer than its log), failed (why), corrupt (the log is not the recorded one), missing, or unreadable
+    there (its file is newer than its log), failed (why), corrupt (the log is not the recorded one), missing, unreadable
     (why). jobs: processes. Raises OSError, Problem.
     """
     if jobs == 1:
         yield from _in_order(work, games, 1, stream, _Now())
         return
-    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"),
+                                                parent.end_with, [os.getpid()]) as pool:
         try:
             yield from _in_order(work, games, jobs, stream, pool)
         except concurrent.futures.BrokenExecutor:

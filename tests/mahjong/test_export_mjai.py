@@ -16,6 +16,7 @@ from support import event, game, put, sha
 
 from lib.demo.selfplay import play
 from lib.mahjong import mjai
+from lib.store import files
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +163,21 @@ def test_a_full_disk_is_one_line_and_nothing_is_left_aside(full, call):
     done = faulty.struck("export-mjai", "--work", full, "--jobs", 1, fault=f"ENOSPC {call} */mjai/* 2")
     faulty.assert_one_line(done, "/mjai/")
     assert done.returncode == 1 and not [name for name in os.listdir(os.path.join(full, "mjai")) if name[0] == "."]
+
+
+def test_killed_it_leaves_no_process_behind(full):
+    with subprocess.Popen([sys.executable, ROOT / "bin" / "export-mjai", "--work", full, "--jobs", "2"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        for n in (0, 1):
+            process.stdin.write(f"{game(n)}\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == f"{game(0)}\n"
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
+            started = [int(pid) for pid in f.read().split()]
+        assert started
+        process.kill()
+        process.wait()
+    wait_until = time.monotonic() + 20
+    while any(files.is_alive(pid) for pid in started) and time.monotonic() < wait_until:
+        time.sleep(0.05)
+    assert not any(files.is_alive(pid) for pid in started)
