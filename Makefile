@@ -53,7 +53,7 @@ SHARED := $(if $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),,+)
 
 .NOTPARALLEL:
 .PHONY: run steps check-first adopt encode settings check status watch report rebuild-index compact recover demo bench setup
-.PHONY: test torture help
+.PHONY: test torture help export-mjai
 .DEFAULT_GOAL := help
 
 run: $(VENV) settings  ## check, adopt, download, encode, index, status: everything that is left to do
@@ -105,6 +105,9 @@ watch: $(VENV) settings  ## the status again and again, until Ctrl-C
 
 report: .venv/.report-ready settings  ## write <work>/report.html: how it stands and how it went, with plots; one file, no network
 	@bin/report
+
+export-mjai: $(VENV) settings  ## write all games as mjai events, for Mortal: <work>/mjai/<game id>.json.gz
+	@bin/export-mjai $(QUIET) </dev/null >/dev/null
 
 rebuild-index: $(VENV) settings  ## write cache/index.json anew
 	@bin/rebuild-index

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import time
 import MahjongPyWrapper as pm
 
 from ..cli import settings
+from ..mahjong import exports
 from ..manifest import Manifest
 from ..rows import encoder, replay
 from ..shards import writing
@@ -88,6 +90,17 @@ def encode_against_engine(work, logs):
     writer.discard()
     engine, encode, both = totals
     return engine, encode, both + end / _REPEATS, n // _REPEATS
+
+
+def export(work, logs):
+    """Seconds of processor time that it takes to export the games of a work directory, from the start."""
+    folder = workdir.path(work, "mjai")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.mkdir(folder)
+    kinds = []
+    seconds = cpu(lambda: kinds.extend(kind for _, kind, _ in exports.export(work, [(g, None) for g, _ in logs], 1)))
+    assert kinds == ["exported"] * len(logs)
+    return seconds
 
 
 def cpu(function, *args):
