@@ -2,8 +2,7 @@
 
 
 def text(row):
-    """The lines of one described row, and an empty one behind them; `row` is what notation.describe makes of it, with
-    gid and link."""
+    """The lines of one described row: what notation.describe makes of it, with its link."""
     cells = [(player["who"], player["wind"], f"{player['score']:,}", "riichi" * player["riichi"], player["river"],
               "; ".join(player["melds"])) for player in row["players"]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -17,5 +16,4 @@ def text(row):
         f"done   {row['label']}",
         f"ended  {row['hand_delta']:+,} in this hand; place {row['final_rank']} with {row['final_score']:,}",
         f"link   {row['link']}  hand {row['hand']}, decision {row['step']}",
-        "",
     ])
