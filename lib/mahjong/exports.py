@@ -79,6 +79,8 @@ def _read(work, game, sha256, stream):
     except files.Unreadable as e:
         return "unreadable", e.strerror
     except FileNotFoundError:
+        if not os.path.isdir(workdir.path(work, "xml")):  # a folder that cannot be seen says nothing of its files
+            raise
         return "missing", None
     if sha256 not in (None, found):
         return "corrupt", None
