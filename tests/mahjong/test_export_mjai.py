@@ -69,7 +69,7 @@ def test_a_file_is_left_alone_until_its_log_is_another(full, games):
     stamps = [os.stat(path(full, n)).st_mtime_ns for n in (0, 1)]
     put(full, 1, games[0])
     done = export(full)
-    assert done.stdout == f"{game(1)}\n" and done.stderr == "export-mjai: 1 exported; 1 were there already\n"
+    assert done.stdout == f"{game(1)}\n" and done.stderr == "export-mjai: 1 exported; 1 there already\n"
     assert os.stat(path(full, 0)).st_mtime_ns == stamps[0] and read(full, 1) == mjai.text(game(1), games[0])
 
 
@@ -103,7 +103,7 @@ def test_what_cannot_be_exported_is_told_with_its_reason_and_counted(full):
     assert done.returncode == 0 and done.stdout == f"{game(0)}\n"
     assert done.stderr.splitlines() == [
         f"export-mjai: {game(2)}: unsupported: three players", f"export-mjai: {game(3)}: not a log: HTML page",
-        "export-mjai: 1 exported; 2 cannot be exported; 1 have no log in xml/"]
+        "export-mjai: 1 exported; 2 cannot be exported; 1 without a log in xml/"]
     quiet = export(full, "--quiet")
     assert game(2) not in quiet.stderr and f"{game(3)}: not a log" in quiet.stderr
     os.unlink(os.path.join(full, "xml", f"{game(3)}.txt"))
@@ -115,14 +115,14 @@ def test_a_log_that_is_not_the_recorded_one_is_not_exported(full, games):
     event(full, 1, status="downloaded", sha256=sha(b"another"))
     done = export(full, "--quiet")
     assert (done.returncode, done.stdout) == (1, f"{game(0)}\n") and not os.path.exists(path(full, 1))
-    assert "1 have a log that is not the recorded one (`make check`)" in done.stderr
+    assert "1 whose log is not the recorded one (`make check`)" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_log_that_may_not_be_read_costs_its_own_game_only(full):
     os.chmod(os.path.join(full, "xml", f"{game(0)}.txt"), 0)
     done = export(full)
-    assert (done.returncode, done.stdout) == (1, f"{game(1)}\n") and "1 could not be read" in done.stderr
+    assert (done.returncode, done.stdout) == (1, f"{game(1)}\n") and "1 whose log cannot be read" in done.stderr
 
 
 @pytest.mark.parametrize("bad", ["../../x", f"{game(0)}/..", game(0).upper(), f"x/{game(0)}"])

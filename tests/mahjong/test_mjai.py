@@ -3,10 +3,13 @@
 import gzip
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 from handwritten import FINAL, QUIET, drawn, hand, log, won
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lib.demo.rigged_walls import RIGS
 from lib.demo.selfplay import play
@@ -186,6 +189,27 @@ def test_a_log_that_contradicts_itself_is_refused_with_the_hand(script, reason):
 def test_points_that_do_not_follow_and_games_that_are_not_whole_are_refused(data):
     with pytest.raises(Unencodable):
         events(data)
+
+
+WHOLE = play(3, hanchan=False)
+TAGS = re.findall(rb"<[^>]*>", WHOLE)
+
+
+@given(st.data())
+def test_a_log_with_a_tag_lost_doubled_moved_or_changed_is_refused_or_read_and_nothing_else(draw):
+    place = draw.draw(st.integers(4, len(TAGS) - 2))
+    other = draw.draw(st.integers(4, len(TAGS) - 2))
+    kept = TAGS[:place] + TAGS[place + 1 :]
+    digit = re.sub(rb"\d", draw.draw(st.sampled_from([b"0", b"7", b"99"])), TAGS[place], count=1)
+    changed = draw.draw(st.sampled_from([
+        kept, [*TAGS[:place], TAGS[other], *TAGS[place:]], [*kept[:other], TAGS[place], *kept[other:]],
+        [*TAGS[:place], digit, *TAGS[place + 1 :]]]))
+    try:
+        found = events(b"".join(changed))
+    except Unencodable as error:
+        assert str(error) and "\n" not in str(error)
+    else:
+        assert types(found)[-1] == "end_game" and len(of(found, "end_kyoku")) == len(of(found, "start_kyoku"))
 
 
 def replayed(data, self_played=True):
