@@ -4,6 +4,7 @@ Form and range of everything is checked here, so that later modules can index wi
 one after the other is for the replay to find out.
 """
 
+import re
 import urllib.parse
 from typing import NamedTuple
 
@@ -22,6 +23,8 @@ TURNS = {
 ENDS = {"AGARI": WIN, "RYUUKYOKU": ABORT}
 ABORTS = ("", "yao9", "reach4", "ron3", "kan4", "kaze4", "nm")
 UNSUPPORTED = {16: "three players", 2: "no red fives", 4: "no open tanyao"}  # bits of GO type
+USUAL = 1 | 8 | 64 | 32 | 128  # bits that change no rule: people, hanchan, fast clock, rooms
+DOUBT = re.compile(r"\b(?:yakuman|paoWho)\s*=")
 LIMIT = 10_000  # points in hundreds
 MAX_HANDS = 255  # as origin.hand counts them
 
@@ -56,15 +59,24 @@ class Hand(NamedTuple):
     changes: tuple = ()
 
 
+class Game(NamedTuple):
+    """A whole game: its Hands, the final points of seats 0..3, and whether there is a reason to doubt it: rules of the
+    table's own, a yakuman, liability (pao)."""
+
+    hands: list
+    final: tuple
+    doubtful: bool
+
+
 def read(data):
-    """The Hands of a log (bytes) and the final points of seats 0..3. Raises Unencodable unless the game is complete."""
-    tags = mjlog.tags(mjlog.text(data))
-    check_rules(rules(tags), UNSUPPORTED)
-    return hands(tags)
+    """The Game of a log (bytes). Raises Unencodable unless it is complete, and of rules that rows are made of."""
+    return read_tags(mjlog.tags(mjlog.text(data)), UNSUPPORTED)
 
 
-def hands(tags):
-    """The Hands that the tags of a log tell, and the final points. Raises Unencodable unless the game is complete."""
+def read_tags(tags, unsupported):
+    """The Game that the tags of a log tell; `unsupported`: the bits of GO type that it must not have, with their names.
+    Raises Unencodable."""
+    doubtful = check_rules(tags, unsupported) or any(name == "AGARI" and DOUBT.search(tail) for name, tail in tags)
     starts = [i for i, (name, _) in enumerate(tags) if name == "INIT"]
     if not starts:
         raise Unencodable("incomplete: no hands")
@@ -78,31 +90,34 @@ def hands(tags):
     for name, tail in tags[: starts[0]]:
         if name in ("BYE", "UN"):
             move(away, presence(name, mjlog.attributes(tail)))
-    found = []
+    hands = []
     for start, stop in zip(starts, [*starts[1:], len(tags)], strict=True):
         try:
-            one = hand(tags[start:stop], away)
+            found = hand(tags[start:stop], away)
         except Unencodable as error:
-            raise Unencodable(f"hand {len(found)}: {error}") from None
-        if not one:
-            raise Unencodable(f"incomplete: hand {len(found)} has no end")
-        found.append(one)
-    return found, tuple(100 * points for points in final)
+            raise Unencodable(f"hand {len(hands)}: {error}") from None
+        if not found:
+            raise Unencodable(f"incomplete: hand {len(hands)} has no end")
+        hands.append(found)
+    return Game(hands, tuple(100 * points for points in final), bool(doubtful))
+
+
+def check_rules(tags, unsupported):
+    """Whether the rules are not quite those of Tenhou's own tables. Raises Unencodable if they are `unsupported`."""
+    bits, own = rules(tags)
+    for bit, what in unsupported.items():
+        if bits & bit:
+            raise Unencodable(f"unsupported: {what}")
+    return bits & ~USUAL or own
 
 
 def rules(tags):
-    """The bits of GO type. Raises Unencodable if the log does not say by which rules it was played."""
+    """(the bits of GO type, the names of what else it says but the lobby). Raises Unencodable if the log does not say
+    by which rules it was played."""
     go = next((mjlog.attributes(tail) for name, tail in tags if name == "GO"), {})
     if "type" not in go:
         raise Unencodable("incomplete: no rules (GO type)")
-    return numbers(go, "type", 1, 0, 1 << 20)[0]
-
-
-def check_rules(rules, unsupported):
-    """Raises Unencodable for the first rule of `unsupported`, bit -> name, by which the game was played."""
-    for bit, what in unsupported.items():
-        if rules & bit:
-            raise Unencodable(f"unsupported: {what}")
+    return numbers(go, "type", 1, 0, 1 << 20)[0], go.keys() - {"type", "lobby"}
 
 
 def names(tags):

@@ -34,9 +34,8 @@ def text(gid, data):
     """The events of a log (bytes), each a line of JSON. Raises Unencodable if the game is not complete, contradicts
     itself, or was played by rules that mjai cannot tell."""
     tags = mjlog.tags(mjlog.text(data))
-    rules = game.rules(tags)
-    game.check_rules(rules, UNSUPPORTED)
-    hands, final = game.hands(tags)
+    hands, final, _ = game.read_tags(tags, UNSUPPORTED)
+    pai = PLAIN if game.rules(tags)[0] & NO_RED else PAI
     first = hands[0]
     if first.wind or first.dealer or first.honba or first.sticks:
         raise Unencodable("incomplete: the log does not begin with east 1")
@@ -44,7 +43,7 @@ def text(gid, data):
     lines = [_json({"type": "start_game", "names": names, "uri": viewer(gid)})]
     for number, (hand, following) in enumerate(zip(hands, [*hands[1:], final], strict=True)):
         try:
-            lines += _Table(hand, PLAIN if rules & NO_RED else PAI).lines()
+            lines += _Table(hand, pai).lines()
             check_points(hand, following)
         except Unencodable as error:
             raise Unencodable(f"hand {number}: {error}") from None

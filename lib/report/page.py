@@ -6,8 +6,8 @@ from html import escape
 import numpy as np
 
 from ..download import wanted
+from ..mahjong.action import CHI
 from ..rows import notation
-from ..rows.schema import CHI
 from ..store import gid
 from ..train.sample import DELTA_EDGES, FINAL_EDGES
 from . import overview, plots, reasons

@@ -13,12 +13,12 @@ class Batch:
     """What one encoding process does. tally: how many games went which way, for the closing line."""
 
     def __init__(self, work, manifest, shard_rows, jobs=1, deep=False, layout="dense",
-                 waiting=contextlib.nullcontext, say=None, only=None):
+                 waiting=contextlib.nullcontext, say=None, only=None, judge=1):
         """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
 
-        jobs: as of lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a signal
-        may raise Interrupted; say(text): tells the user of each game that fails; only: the ids that may come, if that
-        is known, so that no other game's shard need be looked at.
+        jobs, judge: as of lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a
+        signal may raise Interrupted; say(text): tells the user of each game that fails; only: the ids that may come, if
+        that is known, so that no other game's shard need be looked at.
 
         What a killed run left unclaimed is claimed at once. Games whose shard is gone or damaged are due again; deep:
         damage is looked for in every byte. Raises OSError.
@@ -27,7 +27,7 @@ class Batch:
         self._waiting, self._say = waiting, say
         self.tally = collections.Counter()
         self._writer = None
-        self._workers, self._in_hand = Workers(work, jobs), set()
+        self._workers, self._in_hand = Workers(work, jobs, judge), set()
         self._rescued = commit.finish_interrupted(work, manifest, encoder.ENCODER)
         self._gone = verify.broken(work, manifest, deep, only)
 

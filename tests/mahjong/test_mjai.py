@@ -219,7 +219,8 @@ def replayed(data, self_played=True):
     found = events(data)
     hands, same = second.hands(found), 0
     # bit 512: tables with rules of their own, which pay otherwise and turn indicators sooner
-    ordinary = not game.rules(mjlog.tags(mjlog.text(data))) & 512
+    tags = mjlog.tags(mjlog.text(data))
+    ordinary = not game.rules(tags)[0] & 512
     for number, each in enumerate(hands):
         try:
             differ = list(second.differences(each))
@@ -228,7 +229,7 @@ def replayed(data, self_played=True):
         else:
             assert not differ or not ordinary, f"hand {number}"
             same += 1
-    assert tuple(second.final_points(found)) == game.hands(mjlog.tags(mjlog.text(data)))[1]
+    assert tuple(second.final_points(found)) == game.read_tags(tags, {}).final
     return same, len(hands)
 
 
