@@ -67,7 +67,7 @@ class _Table:
         self.hand, self.pai = hand, pai
         self.held = [set(tiles) for tiles in hand.dealt]
         self.seen = set()
-        for tile in (hand.indicator, *itertools.chain(*hand.dealt)):
+        for tile in itertools.chain((hand.indicator,), *hand.dealt):
             self.show(tile)
         self.turn, self.full = hand.dealer, False  # whose turn; has that seat a tile more than it may keep?
         self.drawn, self.offered = None, (None, None)  # the tile drawn; who has just shown which tile
@@ -99,19 +99,13 @@ class _Table:
         if not holds:
             raise Unencodable(f"{what} by seat {seat} out of turn")
 
-    def take(self, tiles, what, seat):
-        """`tiles` leave the hand of `seat`."""
-        if not self.held[seat].issuperset(tiles):
-            raise Unencodable(f"{what} by seat {seat} of another tile")
-        self.held[seat].difference_update(tiles)
-
-    def pass_riichi(self):
+    def go_on(self):
         """The game goes on behind a discard: a riichi that came with it is paid by now."""
         if self.declared is not None:
             raise Unencodable(f"riichi by seat {self.declared} is never paid")
 
     def draw(self, seat, tile):
-        self.pass_riichi()
+        self.go_on()
         self.expect(seat == self.turn and not self.full, "draw", seat)
         self.show(tile)
         self.held[seat].add(tile)
@@ -120,12 +114,14 @@ class _Table:
 
     def discard(self, seat, tile):
         self.expect(seat == self.turn and self.full, "discard", seat)
-        self.take((tile,), "discard", seat)
+        if tile not in self.held[seat]:
+            raise Unencodable(f"discard by seat {seat} of another tile")
+        self.held[seat].remove(tile)
         self.turn, self.full, self.offered = (seat + 1) % 4, False, (seat, tile)
         return _dahai(seat, self.pai[tile], tile == self.drawn)
 
     def call(self, seat, meld):
-        self.pass_riichi()
+        self.go_on()
         what, pai, own = NAMES[meld.type], self.pai, meld.own
         event = {"type": what, "actor": seat}
         if meld.type in (KAKAN, ANKAN):
@@ -143,7 +139,9 @@ class _Table:
             self.offered = (None, None)
         if meld.type == PON:
             self.pons.add((seat, meld.tiles))
-        self.take(meld.own, what, seat)
+        if not self.held[seat].issuperset(meld.own):
+            raise Unencodable(f"{what} by seat {seat} of another tile")
+        self.held[seat].difference_update(meld.own)
         self.turn, self.full, self.drawn = seat, meld.type in (CHI, PON), None
         return _json({**event, "consumed": [pai[tile] for tile in own]})
 
