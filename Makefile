@@ -5,8 +5,8 @@ MAKEFLAGS += -r
 .SUFFIXES:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: run check status watch report rebuild-index compact recover demo bench setup test test-all torture help
-.PHONY: venv settings
+.PHONY: run check status watch report export-mjai rebuild-index compact recover demo bench setup test test-all torture
+.PHONY: help venv settings
 
 include config.mk
 # for lib/cli/makeline.py, which checks what make was called with
@@ -42,6 +42,9 @@ watch: venv settings  ## the status again and again, until Ctrl-C
 report: venv settings  ## write <work>/report.html: how it stands and how it went, with plots; one file, no network
 	@bin/make-venv report
 	@bin/report
+
+export-mjai: venv settings  ## write all games as mjai events, for Mortal: <work>/mjai/<game id>.json.gz
+	@bin/export-mjai $(QUIET) </dev/null >/dev/null
 
 rebuild-index: venv settings  ## write cache/index.json anew
 	@bin/rebuild-index

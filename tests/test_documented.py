@@ -281,9 +281,13 @@ def lose_a_line(house):
         f.write("torn\n")
 
 
+def forget_exports(house):
+    shutil.rmtree(house / "data/tenhou/mjai", ignore_errors=True)
+
+
 # in this order, each after what makes ready for it
 STAGED = {
-    "cache-cat": None, "adopt-xml": put_logs_at_home, "manifest-status": note_a_failure,
+    "cache-cat": None, "export-mjai": forget_exports, "adopt-xml": put_logs_at_home, "manifest-status": note_a_failure,
     "encode-batch": None, "manifest-latest": None, "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
     "verify-xml": damage_a_file, "compact-shards": None, "fetch-index": put_a_zip, "extract-ids": None,
     "update-ids": None,

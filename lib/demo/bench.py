@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ import time
 import MahjongPyWrapper as pm
 
 from ..cli import settings
-from ..mahjong import game, judge
+from ..mahjong import exports, game, judge
 from ..manifest import Manifest
 from ..rows import decisions, encoder
 from ..shards import writing
@@ -135,6 +136,17 @@ def encode_against_engine(work, logs, one_in):
     totals["rows"] = writer.n_rows // _REPEATS
     writer.discard()
     return totals
+
+
+def export(work):
+    """Seconds of processor time that it takes to export the games of a work directory, from the start."""
+    folder = workdir.path(work, "mjai")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.mkdir(folder)
+    games, kinds = [(gid, None) for gid, _ in workdir.xml_files(work)], []
+    seconds = cpu(lambda: kinds.extend(kind for _, kind, _ in exports.export(work, games, 1)))
+    assert kinds == ["exported"] * len(games)
+    return seconds
 
 
 def cpu(function, *args):

@@ -5,6 +5,7 @@ one after the other is for the replay to find out.
 """
 
 import re
+import urllib.parse
 from typing import NamedTuple
 
 from . import meld, mjlog, table_type
@@ -36,7 +37,8 @@ class Win(NamedTuple):
 
 
 class Hand(NamedTuple):
-    """What INIT says, who is `away` when the hand starts, its events, and the points `after` it.
+    """What INIT says, who is `away` when the hand starts, its events, the points `after` it, and what each of its ends
+    (every WIN, or the ABORT) moved: `changes`, four numbers each.
 
     Events are (op, seat, argument): a tile for DRAW, DISCARD and DORA, a Meld for CALL, a Win for WIN, the type for
     ABORT ('' when the wall ran out). Nothing follows one ABORT, or one or more WINs. Points are not in hundreds.
@@ -52,6 +54,7 @@ class Hand(NamedTuple):
     away: frozenset
     events: list
     after: tuple
+    changes: tuple = ()
 
 
 class Game(NamedTuple):
@@ -64,9 +67,14 @@ class Game(NamedTuple):
 
 
 def read(data):
-    """The Game of a log (bytes). Raises Unencodable unless it is complete."""
-    tags = mjlog.tags(mjlog.text(data))
-    doubtful = check_rules(tags) or any(name == "AGARI" and DOUBT.search(tail) for name, tail in tags)
+    """The Game of a log (bytes). Raises Unencodable unless it is complete, and of rules that rows are made of."""
+    return read_tags(mjlog.tags(mjlog.text(data)), table_type.UNSUPPORTED)
+
+
+def read_tags(tags, unsupported):
+    """The Game that the tags of a log tell; `unsupported`: the bits of GO type that it must not have, with their names.
+    Raises Unencodable."""
+    doubtful = check_rules(tags, unsupported) or any(name == "AGARI" and DOUBT.search(tail) for name, tail in tags)
     starts = [i for i, (name, _) in enumerate(tags) if name == "INIT"]
     if not starts:
         raise Unencodable("incomplete: no hands")
@@ -92,17 +100,28 @@ def read(data):
     return Game(hands, tuple(100 * points for points in final), bool(doubtful))
 
 
-def check_rules(tags):
-    """Whether the rules are not quite those of Tenhou's own tables.
+def check_rules(tags, unsupported):
+    """Whether the rules are not quite those of Tenhou's own tables. Raises Unencodable if they are `unsupported`."""
+    bits, own = rules(tags)
+    for bit, what in unsupported.items():
+        if bits & bit:
+            raise Unencodable(f"unsupported: {what}")
+    return bits & ~table_type.USUAL or own
 
-    Raises Unencodable if the log does not say by which rules it was played, or we do not encode them."""
+
+def rules(tags):
+    """(the bits of GO type, the names of what else it says but the lobby). Raises Unencodable if the log does not say
+    by which rules it was played."""
     go = next((mjlog.attributes(tail) for name, tail in tags if name == "GO"), {})
     if "type" not in go:
         raise Unencodable("incomplete: no rules (GO type)")
-    (rules,) = numbers(go, "type", 1, 0, 1 << 20)
-    if why := table_type.why_unsupported(rules):
-        raise Unencodable(f"unsupported: {why[0]}")
-    return rules & ~table_type.USUAL or go.keys() - {"type", "lobby"}
+    return numbers(go, "type", 1, 0, 1 << 20)[0], go.keys() - {"type", "lobby"}
+
+
+def names(tags):
+    """The names of seats 0..3 as the log's first UN has them, '' where it has none."""
+    un = next((mjlog.attributes(tail) for name, tail in tags if name == "UN"), {})
+    return tuple(urllib.parse.unquote(un.get(f"n{seat}", "")) for seat in range(4))
 
 
 def hand(tags, away):
@@ -136,9 +155,10 @@ def hand(tags, away):
     allowed = (BYE, UN, WIN) if events[first][0] == WIN else (BYE, UN)
     if any(op not in allowed for op, _, _ in events[first + 1 :]):
         raise Unencodable("goes on after its end")
-    change = numbers(ends[-1], "sc", 8, -LIMIT, LIMIT, slice(8))  # before and change of each seat
-    after = tuple(100 * (change[2 * seat] + change[2 * seat + 1]) for seat in range(4))
-    return Hand(round_ // 4, dealer, honba, sticks, indicator, points, dealt, away_before, events, after)
+    moved = [numbers(end, "sc", 8, -LIMIT, LIMIT, slice(8)) for end in ends]  # before and change of each seat
+    changes = tuple(tuple(100 * change for change in sc[1::2]) for sc in moved)
+    after = tuple(100 * before + change for before, change in zip(moved[-1][::2], changes[-1], strict=True))
+    return Hand(round_ // 4, dealer, honba, sticks, indicator, points, dealt, away_before, events, after, changes)
 
 
 def presence(name, attrs):

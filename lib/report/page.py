@@ -9,6 +9,7 @@ from ..download import wanted
 from ..mahjong import table_type
 from ..mahjong.action import CHI
 from ..rows import notation
+from ..store import gid
 from ..train.sample import DELTA_EDGES, FINAL_EDGES
 from . import overview, plots, reasons
 from .played_games import by_month_and_type, months
@@ -39,7 +40,7 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem } th { text-ali
 th, td { padding: .25rem .5rem .25rem 0; vertical-align: top; border-bottom: 1px solid var(--grid); font-weight: 400 }
 .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums } summary { cursor: pointer }
 .bar { width: 30% } .bar i { display: block; height: .8em; margin-top: .3em; background: var(--c0); border-radius: 2px }
-td small { display: block; color: var(--soft) }
+td small { display: block; color: var(--soft) } a { color: inherit }
 @media (max-width: 40rem) { .wide { display: none } }
 """
 
@@ -66,6 +67,11 @@ def _text(thing):
     """Anything as text that can stand in a page, wherever it came from."""
     text = overview.plain(str(thing))
     return escape(text if len(text) <= _TEXT else text[:_TEXT] + "…")
+
+
+def _link(game):
+    """The id of a game, which leads to Tenhou's viewer, if it is one."""
+    return f'<a href="{gid.viewer(game)}" rel="noreferrer">{game}</a>' if gid.is_gid(game) else _text(game)
 
 
 def _number(n):
@@ -165,7 +171,7 @@ def _failures(latest):
         _, meaning = reasons.REASONS.get(kind, ("", "not a reason that this version gives"))
         lines.append(f"<tr><td>{_text(kind)}<small>{_text(stage)}: {_text(meaning)}</small></td>"
                      f'<td class="n">{n:,}</td><td class="bar wide"><i style="width: {100 * n / most:.1f}%"></i></td>'
-                     f'<td class="wide">{_text(error)}<small>{_text(game)}</small></td></tr>')
+                     f'<td class="wide">{_text(error)}<small>{_link(game)}</small></td></tr>')
     return ('<figure><table><tr><th>reason</th><th class="n">games</th><th class="wide"></th>'
             f'<th class="wide">the last of them</th></tr>{"".join(lines)}</table></figure>')
 
