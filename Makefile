@@ -43,8 +43,9 @@ VENV := .venv/.ready
 version = $(shell $1 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 ANOTHER := $(if $(NAMED),$(filter-out =$(call version,.venv/bin/python),=$(call version,$(NAMED))))
 LIST := $(if $(IDS),,$(YEAR:%=$(WORK)/game_ids_%.txt))
-# the scripts of a run end when the make that the user started ends, however it ends
-export RUN_PID ?= $(shell echo $$PPID)
+# the scripts of a run end when the make that the user started ends, however it ends; a number means it only here
+export RUN_PID ?= $(shell cd /proc 2>/dev/null; echo \
+  "$$PPID@$$(cat sys/kernel/random/boot_id 2>/dev/null)/$$(readlink self/ns/pid 2>/dev/null)")
 RUN_PID := $(RUN_PID)
 
 # a recipe that has MAKE, or begins with +, is run by `make -n` too

@@ -9,7 +9,7 @@ import os
 import stat
 import time
 
-from lib import files, workdir
+from lib import files, parent, workdir
 from lib.errors import Problem
 
 _CHUNK = 256  # files that a process takes at a time
@@ -28,7 +28,8 @@ def hash_files(work, wanted, jobs):
     if len(few) < 2 or jobs == 1:  # not worth a pool
         yield from itertools.chain.from_iterable(map(_hash_chunk, itertools.chain(few, chunks)))
         return
-    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"),
+                                                parent.end_with, [os.getpid()]) as pool:
         try:
             yield from itertools.chain.from_iterable(pool.map(_hash_chunk, itertools.chain(few, chunks)))
         except concurrent.futures.BrokenExecutor:

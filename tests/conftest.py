@@ -12,7 +12,7 @@ import faulty
 import hypothesis
 import support
 
-from lib import batch, config, workdir, workers
+from lib import config, workdir
 
 # examples may be slow on a busy machine: that is no failure
 hypothesis.settings.register_profile("ours", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -36,10 +36,8 @@ def work(tmp_path):
 
 @pytest.fixture
 def encoder(monkeypatch):
-    """A synthetic encoder in the place of lib.encoder, for a lib.batch with one job."""
-    monkeypatch.setattr(batch, "encoder", support.SyntheticEncoder())
-    monkeypatch.setattr(workers, "encoder", batch.encoder)
-    return batch.encoder
+    """A synthetic encoder in the place of lib.encoder."""
+    return support.encode_here(monkeypatch, support.SyntheticEncoder())
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,9 @@ import shutil
 import signal
 from pathlib import Path
 
+import pytest
 from flows import ROOT, script
+from support import encode_here
 
 from lib import claims, files, index, schema, shards, workdir, xmls
 from lib.batch import Batch
@@ -158,8 +160,10 @@ def finish(work, found):
     manifest = Manifest(work)
     for name, _ in sorted(workdir.xml_files(work), key=lambda pair: pair[1].name):
         xmls.adopt(work, manifest, name)
-    batch = Batch(work, manifest, SHARD_ROWS)
-    collections.deque(batch.run(batch.queued()), 0)
+    with pytest.MonkeyPatch.context() as patch:
+        encode_here(patch)
+        batch = Batch(work, manifest, SHARD_ROWS)
+        collections.deque(batch.run(batch.queued()), 0)
     with manifest.locked():
         index.rebuild(work, manifest.latest)
 

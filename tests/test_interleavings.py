@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from support import ENCODER, SyntheticEncoder, findings, game, log, noise, npy, put, sha
+from support import ENCODER, SyntheticEncoder, encode_here, findings, game, log, noise, npy, put, sha
 
-from lib import batch, claims, compact, files, index, recover, shards, workdir, workers, xmls
+from lib import batch, claims, compact, files, index, recover, shards, workdir, xmls
 from lib.errors import Problem
 from lib.manifest import Manifest
 
@@ -33,8 +33,7 @@ class Pipeline(RuleBasedStateMachine):
         self.handles = [Manifest(self.work), Manifest(self.work)]
         self.bytes, self.broken = {}, set()
         self.patch = pytest.MonkeyPatch()
-        for module in (batch, workers):
-            self.patch.setattr(module, "encoder", SyntheticEncoder())
+        encode_here(self.patch, SyntheticEncoder())
 
     def teardown(self):
         try:

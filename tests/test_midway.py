@@ -17,9 +17,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support import SyntheticEncoder, game, log, noise, put, sha
+from support import SyntheticEncoder, encode_here, game, log, noise, put, sha
 
-from lib import batch, claims, compact, files, index, recover, schema, shards, workdir, workers, xmls
+from lib import batch, claims, compact, files, index, recover, schema, shards, workdir, xmls
 from lib.errors import Problem
 from lib.manifest import Manifest
 
@@ -53,8 +53,7 @@ class Midway(RuleBasedStateMachine):
         self.encoders, self.compactors = [], []
         self.intruder, self.asides = None, itertools.count()
         self.patches = pytest.MonkeyPatch()
-        for module in (batch, workers):
-            self.patches.setattr(module, "encoder", SyntheticEncoder())
+        encode_here(self.patches, SyntheticEncoder())
         aside, finish = files.aside, shards.Writer.finish  # one process has one name, and here are several in one
         self.patches.setattr(files, "aside", lambda path: f"{aside(path)}-{next(self.asides)}")
         self.patches.setattr(shards.Writer, "finish", lambda *args: (finish(*args), self.intrude()))
