@@ -12,7 +12,8 @@ import faulty
 import hypothesis
 import support
 
-from lib import config, workdir
+from lib.cli import settings
+from lib.store import workdir
 
 # examples may be slow on a busy machine: that is no failure
 hypothesis.settings.register_profile("ours", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -22,7 +23,7 @@ hypothesis.settings.load_profile("ours")
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch):
     """No knob of the one who runs the tests gets into them, nor a WORK of theirs into harm's way."""
-    for name in [*config.defaults(), "RUN_PID"]:
+    for name in [*settings.defaults(), "RUN_PID"]:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -36,7 +37,7 @@ def work(tmp_path):
 
 @pytest.fixture
 def encoder(monkeypatch):
-    """A synthetic encoder in the place of lib.encoder."""
+    """A synthetic encoder in the place of lib.rows.encoder."""
     return support.encode_here(monkeypatch, support.SyntheticEncoder())
 
 
