@@ -74,7 +74,7 @@ class Here(workers.Workers):
 
 
 def encode_here(patch, encoder=None):
-    """Have lib.shards.batch do without other processes, and with `encoder` if there is one, as long as `patch` lasts."""
+    """As long as `patch` lasts, batches do without other processes, and with `encoder` if there is one."""
     patch.setattr(batch, "Workers", Here)
     for module in (batch, workers) if encoder else ():
         patch.setattr(module, "encoder", encoder)

@@ -1,8 +1,8 @@
 """Processes that read and encode games, for one process that writes. Results come in the order of the games.
 
-A worker is `python -m lib.rows.workers WORK PARENT STDERR`. It says what it is (IDENTITY), then takes games: a line [gid,
-sha256] on its stdin, TAKEN and a pickled answer on its stdout. It is deaf to signals, because the process that started
-it decides, and ends with that one. What happens to a worker before TAKEN says nothing about a game.
+A worker is `python -m lib.rows.workers WORK PARENT STDERR`. It says what it is (IDENTITY), then takes games: a line
+[gid, sha256] on its stdin, TAKEN and a pickled answer on its stdout. It is deaf to signals, because the process that
+started it decides, and ends with that one. What happens to a worker before TAKEN says nothing about a game.
 """
 
 import collections

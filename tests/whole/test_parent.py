@@ -8,10 +8,10 @@ import subprocess
 import sys
 import time
 
+import faulty
 import pytest
 from flows import ROOT, environment, records, script
 from machines import below, until
-from test_hashes import fill
 
 from lib.demo.selfplay import play
 from lib.store import files, locks, workdir
@@ -33,7 +33,8 @@ def processes(pid, name):
 
 def test_make_killed_while_many_logs_are_hashed_leaves_nobody_who_keeps_the_run_lock(tmp_path):
     work = tmp_path / "w"
-    fill(work, 600)
+    faulty.put(work, {f"2024020100gm-00a9-0000-{n:08x}": b"log %d" % n for n in range(600)})
+    faulty.ok("adopt-xml", "--work", work)
     # a disk that does not answer, so that hashing is not over before the kill
     settings = {"PYTHONPATH": str(ROOT / "tests" / "faults"), "TENHOU_FAULT": "hang read */xml/2*.txt 20",
                 "TENHOU_FAULT_IN": "verify-xml"}
