@@ -39,7 +39,9 @@ def _identity():
     return digest.hexdigest().encode()
 
 
-IDENTITY = _identity()  # now, and not when a worker is needed: by then the tree may be another
+# now, and not when a worker is needed: by then the tree may be another, or .venv a link to another one
+IDENTITY = _identity()
+_PYTHON = os.path.join(os.path.realpath(os.path.dirname(sys.executable)), os.path.basename(sys.executable))
 
 
 def answer(work, game, sha256):
@@ -63,7 +65,7 @@ class _Worker:
         talk = os.dup(2)
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "lib.rows.workers", work, str(os.getpid()), str(talk)], cwd=settings.ROOT,
+                [_PYTHON, "-m", "lib.rows.workers", work, str(os.getpid()), str(talk)], cwd=settings.ROOT,
                 env=os.environ | {"PYTHONSAFEPATH": ""},  # or it would not find lib in its current directory
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pipesize=_ANSWER,
                 pass_fds=[talk],  # stderr from when it has started: what keeps it from that is for us to tell

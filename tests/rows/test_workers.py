@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import numpy
 import pytest
 from flows import ROOT, environment, make, records, script
 from machines import until
@@ -185,6 +187,27 @@ def test_a_tree_that_is_upgraded_during_a_run_ends_it_before_rows_of_two_version
     again = subprocess.run([sys.executable, tree / "bin" / "encode-batch", "--work", work, *rest], text=True,
                            capture_output=True, stdin=subprocess.DEVNULL, env=environment())
     assert again.returncode == 0 and again.stdout.split() == rest, again.stderr
+
+
+def test_a_venv_that_is_replaced_during_a_run_stays_that_of_its_workers(work, tmp_path):
+    tree, (first, *rest) = tmp_path / "tree", GAMES
+    for name in ("bin", "lib"):
+        shutil.copytree(ROOT / name, tree / name)
+    shutil.copy(ROOT / "config.mk", tree)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    packages, = (tmp_path / "venv").glob("lib/python*/site-packages")
+    (packages / "ours.pth").write_text(str(Path(numpy.__file__).parent.parent))
+    (tree / ".venv").symlink_to(tmp_path / "venv")
+    encode = start(work, "--shard-rows", "1", tree=tree)
+    encode.stdin.write(f"{first}\n")
+    encode.stdin.flush()
+    assert encode.stdout.readline() == f"{first}\n"
+    (tree / ".venv").unlink()
+    (tree / ".venv").mkdir()
+    for pid in workers_of(encode):
+        os.kill(pid, signal.SIGKILL)
+    out, err = encode.communicate("".join(f"{game}\n" for game in rest))
+    assert encode.returncode == 0 and out.split() == rest, err
 
 
 def test_an_interrupt_while_an_answer_is_read_loses_no_game_in_hand(work, tmp_path):
