@@ -14,7 +14,7 @@ $(foreach k,WORK IDS YEAR,$(if $(word 2,$(value $k))$(strip $(foreach c,$(ODD),$
 NAMED := $(if $(filter 0command 0environment,$(MAKELEVEL)$(firstword $(origin PYTHON))),$(PYTHON))
 KNOBS := $(shell sed -n 's/^\([A-Z_]*\) *?=.*/\1/p' config.mk)
 # what is misspelt would be swallowed; a sub-make, and one that another Makefile calls, has what is not meant for it
-OTHERS := RUN_PID TORCH PYTEST_ARGS PARALLEL_SSH MAKEFLAGS SHELL TMPDIR http_proxy https_proxy no_proxy
+OTHERS := RUN_PID TORTURE TORCH PYTEST_ARGS PARALLEL_SSH MAKEFLAGS SHELL TMPDIR http_proxy https_proxy no_proxy
 ifeq ($(MAKELEVEL),0)
 $(foreach v,$(filter-out $(KNOBS) $(OTHERS) -%,$(.VARIABLES)),$(if $(filter command,$(firstword $(origin $v))),\
   $(error $v is no setting: make help lists them)))
@@ -152,7 +152,7 @@ test: .venv/.test-ready .venv/.report-ready setup  ## run the tests; TORCH=1: th
 	@.venv/bin/python -m ruff check --quiet .
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
 
-torture: .venv/.test-ready  ## kill and fail every writer hundreds of times, some ten minutes, and count what is lost
+torture: .venv/.test-ready  ## kill and fail every script, some fifteen minutes, and count what is lost; TORTURE=long: hours
 	@.venv/bin/python tests/torture.py
 
 help:  ## list targets, and variables with their current values

@@ -53,7 +53,7 @@ def struck(name, *args, fault="", trace=None, **settings):
     settings |= {"TENHOU_TRACE": str(trace)} if trace else {}
     if not fault:
         settings.pop("TENHOU_FAULT", None)
-    return script(name, *args, settings=settings)
+    return script(name, *args, settings=settings, timeout=300)
 
 
 # What a writer is called with, and how its work directory is made ready: xml/ has the four logs in each.

@@ -6,8 +6,9 @@ the path that it changes (rename: the new name). TENHOU_FAULT="WHAT CALL GLOB N"
 write), `vanish` (all that GLOB names up to its * is removed before the call), `crash` (SIGSEGV), `hang` (for ever, and
 deaf to Python's own signal handlers) or the name of an errno, which is raised in the call's place. TENHOU_TRACE=FILE
 gets a line for each call. Files opened to be read pass here too, as the call `read`, which * does not mean and which is
-not traced; it is struck from the Nth time on. TENHOU_FAULT_IN="a b" limits faults to the scripts a and b of bin/, and
-to what is run with -m. TENHOU_DEADLINE=S: no timer runs for longer than S seconds.
+not traced; it is struck from the Nth time on. So do the names in a directory that is looked through.
+TENHOU_STRUCK=FILE gets a line for each fault that struck. TENHOU_FAULT_IN="a b" limits faults to the scripts a and b of
+bin/, and to what is run with -m. TENHOU_DEADLINE=S: no timer runs for longer than S seconds.
 """
 
 import builtins
@@ -42,7 +43,11 @@ class _Fault:
     def strikes(self, call, path):
         if self.call in (call, "*" if call != "read" else call) and fnmatch.fnmatch(path, self.glob):
             self.left -= 1
-            return self.left == 0 or (call == "read" and self.left < 0)
+            if self.left == 0 or (call == "read" and self.left < 0):
+                if "TENHOU_STRUCK" in os.environ:
+                    with _open(os.environ["TENHOU_STRUCK"], "a") as f:
+                        f.write(f"{call} {path}\n")
+                return True
         return False
 
 
@@ -92,6 +97,8 @@ def _install():
         setattr(os, name, _hooked(name, getattr(os, name), own))
     for name in ("rename", "replace", "link", "symlink"):
         setattr(os, name, _hooked(name, getattr(os, name), new))
+    for name in ("listdir", "scandir"):
+        setattr(os, name, _hooked("read", getattr(os, name), lambda path=".", *args: _path(path)))
     os.open = _hooked("read", os.open, own, lambda path, flags, *args, **kwargs: not flags & (os.O_CREAT | os.O_RDWR))
     os.open = _hooked("open", os.open, own, lambda path, flags, *args, **kwargs: flags & (os.O_CREAT | os.O_TRUNC))
     builtins.open = _hooked("read", _open, own, lambda path, mode="r", *args, **kwargs: (
