@@ -11,8 +11,9 @@ MAKEFLAGS += -r
 include config.mk
 # for lib/cli/makeline.py, which checks what make was called with
 export GOALS := $(MAKECMDGOALS)
-# the scripts of a run end when the make that the user started ends, however it ends
-export RUN_PID := $(or $(RUN_PID),$(shell echo $$PPID))
+# the scripts of a run end when the make that the user started ends, however it ends; a number means it only here
+export RUN_PID := $(or $(RUN_PID),$(shell cd /proc 2>/dev/null; echo \
+  "$$PPID@$$(cat sys/kernel/random/boot_id 2>/dev/null)/$$(readlink self/ns/pid 2>/dev/null)"))
 export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
@@ -79,7 +80,7 @@ test: venv settings  ## run the tests but the slow ones, in some minutes; TORCH=
 test-all: test  ## then those with kills, pip, no-op runs and other machines too
 	@.venv/bin/python -m pytest -m slow $(PYTEST_ARGS)
 
-torture: venv settings  ## kill and fail every writer hundreds of times, some ten minutes, and count what is lost
+torture: venv settings  ## kill and fail every script, some fifteen minutes, and count what is lost; TORTURE=long: hours
 	@bin/make-venv test
 	@.venv/bin/python tests/torture.py
 

@@ -11,7 +11,7 @@ from ..store.errors import Usage
 from . import settings
 
 # what make may be given beside settings
-_OTHERS = {"RUN_PID", "TORCH", "PYTEST_ARGS", "PARALLEL_SSH", "MAKEFLAGS", "SHELL", "TMPDIR", "http_proxy",
+_OTHERS = {"RUN_PID", "TORTURE", "TORCH", "PYTEST_ARGS", "PARALLEL_SSH", "MAKEFLAGS", "SHELL", "TMPDIR", "http_proxy",
            "https_proxy", "no_proxy"}
 
 

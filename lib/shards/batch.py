@@ -52,7 +52,7 @@ class Batch:
 
         An id of None means that none is there just now: the file `source` can be read when there is. A game that cannot
         be encoded is `failed`, one whose bytes are not the recorded ones is `corrupt`, one whose file cannot be read is
-        counted as unreadable and stays as it is. Raises OSError; what was encoded
+        counted as unreadable and stays as it is. Raises OSError, Problem; what was encoded
         but not yet in place is dropped then, and is encoded again by the next run.
         """
         try:
@@ -60,8 +60,7 @@ class Batch:
             try:
                 for game in ids:
                     if game is None:
-                        with self._waiting():
-                            self._workers.wait([source])
+                        self._workers.wait([source], self._waiting)
                     elif self._is_ours(game):
                         self._in_hand.add(game)
                         self._workers.put(game, self.manifest.latest[game].get("sha256"))
