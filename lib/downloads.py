@@ -6,8 +6,8 @@ import hashlib
 import os
 import re
 
-from lib import files, workdir, xmls
-from lib.manifest import now
+from lib import files, identity, trash, workdir, xmls
+from lib.manifest import kept, now
 from lib.tenhou import Fault, Refused
 
 _LIST = re.compile(r"game_ids_(20[0-9]{2})\.txt")
@@ -21,7 +21,7 @@ def is_wanted(work, game, record, retry=False):
     if record is None or status == "corrupt":
         return True
     if status == "downloaded":
-        return not os.path.exists(workdir.xml(work, game))
+        return workdir.log_is_gone(work, game)
     return _has_failed(record) and (retry or not is_put_off(record))
 
 
@@ -146,22 +146,33 @@ class Fetcher:
 
     def _append(self, game, event):
         with self.manifest.locked() as append:
-            append([{"gid": game, **event}])
+            append([{"gid": game, **event, **kept(self.manifest.latest.get(game))}])
         self.tally[event["status"]] += 1
 
     def _keep(self, game, data):
-        """Put a log in its place and append its event; returns the status."""
+        """Put a log in its place and append its event; returns the status. What stands there goes to the trash."""
         sha256 = hashlib.sha256(data).hexdigest()
         path = workdir.xml(self.work, game)
         with self.manifest.locked() as append:
+            identity.must_be_here(self.work, "xml")
+            there = os.path.lexists(path)
             twin = xmls.find_twin(self.work, self.manifest, game, sha256)
             if twin:
                 event = {"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}
             else:
+                if there and not self._has(game, sha256):
+                    trash.put(self.work, path)
                 files.write(path, data)
-                event = {"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data)}
+                event = {"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data),
+                         **kept(self.manifest.latest.get(game))}
             append([event])
-            if twin and os.path.exists(path):
-                os.unlink(path)  # the damaged file that this download was to replace
+            if twin and there:
+                trash.put(self.work, path)
         self.tally[event["status"]] += 1
         return event["status"]
+
+    def _has(self, game, sha256):
+        try:
+            return xmls.read(self.work, game)[1] == sha256
+        except (FileNotFoundError, files.Unreadable):
+            return False

@@ -4,7 +4,8 @@ import hashlib
 import os
 import zlib
 
-from lib import files, hashes, workdir
+from lib import files, hashes, identity, trash, workdir
+from lib.manifest import kept
 
 _LIMIT = 1 << 24  # bytes that a log may have, or unpack to; a long hanchan has 60 kB
 
@@ -85,6 +86,7 @@ def _judge_again(work, game, record):
     try:
         data, sha256 = read(work, game)
     except FileNotFoundError:
+        identity.must_be_here(work, "xml")
         return _judge_found(record, None)
     except files.Unreadable as e:
         return _judge_found(record, e)
@@ -93,33 +95,42 @@ def _judge_again(work, game, record):
 
 
 def throw_out(work, manifest, game):
-    """Delete a game's damaged file and append `corrupt`, unless it is sound by now. Returns True if it was deleted."""
-    path = workdir.xml(work, game)
+    """Move a game's damaged file into the trash and append `corrupt`, unless it is sound by now; returns True if it was
+    moved. Rows of the game keep their claim."""
     with manifest.locked() as append:
+        record = manifest.latest.get(game, {})
+        if _judge_again(work, game, record) != "corrupt":
+            return False
         try:
-            if _judge_again(work, game, manifest.latest.get(game, {})) != "corrupt":
-                return False
-            os.unlink(path)
+            trash.put(work, workdir.xml(work, game))
         except FileNotFoundError:
             return False
-        files.sync_dir(os.path.dirname(path))
-        append([{"gid": game, "status": "corrupt"}])
+        append([{"gid": game, "status": "corrupt", **kept(record)}])
     return True
 
 
 def unsettled(work, manifest):
     """(gid or None, name) of each file in xml/ that `adopt` may have to do with, by name; None: it is no game's."""
-    settled = {f"{game}.txt" for game, record in manifest.latest.items() if _is_settled(record)}
-    return sorted(((game, entry.name) for game, entry in workdir.xml_files(work, settled)), key=lambda pair: pair[1])
+    latest = manifest.latest
+    encoded = {f"{game}.txt" for game, record in latest.items() if record.get("status") == "encoded"}
+    return sorted(((game, entry.name) for game, entry in workdir.xml_files(work, encoded)
+                   if not (_is_settled(latest.get(game)) and _is_as_recorded(latest[game], entry))),
+                  key=lambda pair: pair[1])
+
+
+def _is_as_recorded(record, entry):
+    """True unless a file is seen to be no longer the one that was taken in as `downloaded`."""
+    return record.get("whole", True) and record.get("size") in (None, entry.stat(follow_symlinks=False).st_size)
 
 
 def adopt(work, manifest, game):
     """Take in the file of a game that the manifest does not know, or knows as lost or failed with other bytes.
 
     Returns the status appended ('downloaded', 'duplicate'), 'left' when the file is where it belongs already, is
-    damaged or gone, 'deleted' when it was a duplicate's left-over. Raises files.Unreadable, OSError.
+    damaged or gone, 'moved' when it was a duplicate's left-over. A duplicate goes to the trash. Raises
+    files.Unreadable, OSError.
     """
-    if _is_settled(manifest.latest.get(game)):
+    if (manifest.latest.get(game) or {}).get("status") == "encoded":
         return "left"
     path = workdir.xml(work, game)
     with manifest.locked() as append:  # reading it under the lock too: others adopt, replace and delete it there
@@ -131,13 +142,15 @@ def adopt(work, manifest, game):
         if record and not _is_news(record, data, sha256):
             return "left"
         known = bool(record) and record.get("status") == "duplicate"
-        twin = find_twin(work, manifest, game, sha256) if is_whole(data) else None  # junk is alike often
+        whole = is_whole(data)
+        twin = find_twin(work, manifest, game, sha256) if whole else None  # junk is alike often
         if twin:
             if not known:
                 append([{"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}])
-            os.unlink(path)
-            return "deleted" if known else "duplicate"
-        append([{"gid": game, "status": "downloaded", "sha256": sha256, "size": os.path.getsize(path)}])
+            trash.put(work, path)
+            return "moved" if known else "duplicate"
+        append([{"gid": game, "status": "downloaded", "sha256": sha256, "size": os.path.getsize(path),
+                 **({} if whole else {"whole": False}), **kept(record)}])
     return "downloaded"
 
 
@@ -150,6 +163,10 @@ def _is_settled(record):
 def _is_news(record, data, sha256):
     """True if a file with these bytes changes what the manifest knows of a game that it knows."""
     status, known = record.get("status"), record.get("sha256")
+    if status == "encoded":
+        return False
+    if known and sha256 != known and status in ("downloaded", "corrupt") and _was_unfinished(record, data):
+        return True
     if _is_settled(record):
         return False
     if known is None:
@@ -161,6 +178,16 @@ def _is_news(record, data, sha256):
     if status == "duplicate" and sha256 != known:
         return is_whole(data, ended=True)  # no duplicate any more
     return status in ("corrupt", "failed", "duplicate") and sha256 == known
+
+
+def _was_unfinished(record, data):
+    """True if what was recorded of a game was no whole log, but one that was still being copied: it is known for that,
+    or a mere beginning of `data`."""
+    size = record.get("size")
+    if record.get("whole") is False:
+        return True
+    return (isinstance(size, int) and 0 <= size < len(data) and not is_whole(data[:size])
+            and hashlib.sha256(data[:size]).hexdigest() == record["sha256"])
 
 
 def is_whole(data, ended=False):
