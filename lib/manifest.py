@@ -11,12 +11,12 @@ import json
 import os
 
 from .store import clock, files, gid, snapshot, workdir
+from .store.claims import held
 
 _BLOCK = 1 << 24  # bytes read at a time
 _TOGETHER = 500  # lines parsed at a time
 _TAIL = 64  # bytes before the end of what was read that must still be there when more is read
 TEXT = (str, type(None))
-CLAIM = "shard", "start", "n_samples", "sha256", "encoder"
 
 
 def _parse(line):
@@ -41,22 +41,6 @@ def _parse_many(lines):
     except (ValueError, RecursionError):
         pass
     return map(_parse, lines)
-
-
-def held(record):
-    """The claim on rows that a current record holds, as an `encoded` record; None if it holds none.
-
-    An encoded game's is the record itself. In its `claim` a record may keep one while its log is fetched again.
-    """
-    if record.get("status") == "encoded":
-        return record
-    return {"gid": record["gid"], "status": "encoded", **record["claim"]} if record.get("claim") else None
-
-
-def kept(record):
-    """What an event of another status needs to have, beside its own, to keep the claim of the record before it."""
-    claim = held(record or {})
-    return {"claim": {key: claim[key] for key in CLAIM if key in claim}} if claim else {}
 
 
 def counts(latest):

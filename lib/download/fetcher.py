@@ -5,10 +5,9 @@ import datetime
 import hashlib
 import os
 
-from .. import identity, trash
 from ..logs import logfile
-from ..manifest import kept
-from ..store import files, workdir
+from ..store import files, identity, trash, workdir
+from ..store.claims import kept
 from . import wanted
 from .session import Fault, Refused
 

@@ -2,8 +2,8 @@
 
 import os
 
-from ..manifest import kept
-from ..store import workdir
+from ..store import trash, workdir
+from ..store.claims import kept
 from . import compare, logfile
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from ..store import files
+from ..store import files, identity
 from . import logfile
 
 

@@ -1,8 +1,8 @@
 """Repair: what becomes of a log file that is damaged."""
 
 
-from ..manifest import kept
-from ..store import workdir
+from ..store import trash, workdir
+from ..store.claims import kept
 from . import compare
 
 

@@ -10,8 +10,8 @@ import json
 import os
 import uuid
 
-from .store import files
-from .store.errors import Problem
+from . import claims, files
+from .errors import Problem
 
 FORMAT = 1
 FILE = "format.json"
@@ -107,15 +107,12 @@ def _mark(work, folder, known):
 
 def _look_for_what_is_claimed(work):
     """Raise Problem if an unmarked folder has nothing of what the manifest says is there."""
-    from .manifest import (
-        Manifest,
-        held,  # it asks for the identity too
-    )
+    from ..manifest import Manifest  # it asks for the identity too
 
     if not os.path.isdir(work):
         return
     latest = Manifest(work).latest
-    shards = {str(claim["shard"]) for claim in map(held, latest.values()) if claim and claim.get("shard")}
+    shards = {str(claim["shard"]) for claim in map(claims.held, latest.values()) if claim and claim.get("shard")}
     logs = {f"{game}.txt" for game, record in latest.items() if record.get("status") == "downloaded"}
     for folder, wanted in (("cache", shards), ("xml", logs)):
         if wanted and _marker(work, folder) is None and not wanted & _names(os.path.join(work, folder)):

@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 
-from .store import files
+from . import files
 
 FOLDER = "trash"
 

@@ -4,7 +4,7 @@ import functools
 import os
 import re
 
-from .. import identity
+from . import identity
 from . import files, gid
 from .errors import Problem
 
