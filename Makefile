@@ -52,7 +52,8 @@ AGAIN := $(MAKE) --no-print-directory
 SHARED := $(if $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),,+)
 
 .NOTPARALLEL:
-.PHONY: run steps check-first adopt encode settings check status watch report rebuild-index compact recover demo bench setup
+.PHONY: run steps check-first adopt encode settings check status watch report rebuild-index compact recover purge demo
+.PHONY: bench setup
 .PHONY: test torture help
 .DEFAULT_GOAL := help
 
@@ -65,10 +66,10 @@ settings: $(VENV)
 
 steps: check-first adopt encode
 check-first:
-	@{ bin/verify-xml $(QUIET) --trust </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true; } & \
-	  found="$$(bin/verify-shards $(QUIET) 2>&1 || true)"; wait; [ -z "$$found" ] || echo "$$found"
+	@{ bin/verify-xml $(QUIET) --all --trust </dev/null 2>&1 | grep -Ev '^(unknown|foreign)' || true; } & \
+	  found="$$(bin/verify-shards $(QUIET) 2>&1 | grep -v '^lost' || true)"; wait; [ -z "$$found" ] || echo "$$found"
 adopt:
-	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
+	@bin/adopt-xml $(QUIET) --all </dev/null >/dev/null
 encode:
 	$(SHARED)@status=0; ids=$(or $(IDS),$(LIST),/dev/null); \
 	$(if $(LIST),$(AGAIN) $(LIST) || status=$$?; [ -e $(LIST) ] || ids=/dev/null;) \
@@ -92,8 +93,8 @@ $(WORK)/raw/sources$(YEAR): $(WORK)/raw/scraw$(YEAR).zip FORCE
 endif
 FORCE:
 
-check: $(VENV) settings  ## hold files and shards against the manifest; REPAIR=1 deletes damaged XML files and queues their games
-	@status=0; $(SPREAD)bin/verify-xml $(QUIET) </dev/null 2>&1 || status=$$?; \
+check: $(VENV) settings  ## hold files and shards against the manifest; REPAIR=1 moves damaged XML files to trash/, queues what is lost
+	@status=0; $(SPREAD)bin/verify-xml $(QUIET) --all </dev/null 2>&1 || status=$$?; \
 	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; \
 	  bin/rebuild-index $(if $(filter 1,$(REPAIR)),$(QUIET),--check) 2>&1 || status=$$?; exit $$status
 
@@ -121,8 +122,11 @@ compact: $(VENV) settings  ## merge small shards, drop stale rows and orphan sha
 
 recover: $(VENV) settings  ## rebuild a lost or broken manifest from the shards and xml/; the old file is kept
 	@bin/with-lock -- bin/recover-manifest
-	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
+	@bin/adopt-xml $(QUIET) --all </dev/null >/dev/null
 	@bin/rebuild-index
+
+purge: $(VENV) settings  ## empty trash/, where repair and compaction put what they take out
+	@bin/with-lock -- rm -rf "$$WORK/trash"
 
 setup: $(VENV)  ## make .venv with the pinned packages; see to jq
 	@echo "$$(.venv/bin/python --version) in .venv, with the packages of requirements.txt"

@@ -2,10 +2,10 @@
 
 import os
 
-from support import downloaded, event, findings, game, log, put_shard, sha
+from support import broken, downloaded, event, findings, game, log, put_shard, sha
 
 from lib.manifest import Manifest
-from lib.shards import compaction, reading, recovery, verify
+from lib.shards import compaction, reading, recovery
 from lib.store import workdir
 
 
@@ -47,7 +47,7 @@ def test_a_game_whose_last_record_is_of_a_shard_that_compaction_removed_gets_its
     os.truncate(manifest_path(work), size)
     after, _ = recovery.recover(work)
     assert {r["shard"] for r in after.latest.values()} == {"shard_00002"}
-    assert findings(work)[0] == {"shard_00002": ("ok", 0)} and not verify.broken(work, after)
+    assert findings(work)[0] == {"shard_00002": ("ok", 0)} and not broken(work, after)
 
 
 def test_a_game_that_has_other_bytes_by_now_keeps_its_record(work):

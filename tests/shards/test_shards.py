@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ENCODER, SHARD, downloaded, event, findings, game, log, noise, npy, put_shard, sha
+from support import ENCODER, SHARD, downloaded, event, findings, game, in_cache, log, noise, npy, put_shard, sha
 
 from lib.manifest import Manifest
 from lib.rows import schema
@@ -56,7 +56,7 @@ def test_a_shard_is_written_straight_to_disk(work):
     size = os.path.getsize(os.path.join(writer.path, "tokens.npy"))
     assert size - before >= rows["tokens"].nbytes - (1 << 17)  # no more than a buffer is held back
     writer.discard()
-    assert os.listdir(workdir.cache(work)) == []
+    assert in_cache(work) == []
 
 
 def test_a_write_that_fails_on_its_way_to_the_disk_fails_the_shard(work, monkeypatch):
@@ -73,7 +73,7 @@ def test_a_write_that_fails_on_its_way_to_the_disk_fails_the_shard(work, monkeyp
             writer.add(game(n), "aa", noise(b"", 20))
         writer.finish(ENCODER)
     writer.discard()
-    assert os.listdir(workdir.cache(work)) == []
+    assert in_cache(work) == []
 
 
 @pytest.mark.parametrize(("name", "bad"), [

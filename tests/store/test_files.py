@@ -35,7 +35,9 @@ def calls(monkeypatch):
 def test_a_file_is_synced_before_its_rename_and_its_directory_after_it(tmp_path, calls):
     path = str(tmp_path / "x")
     files.write(path, b"new")
-    assert calls == [("fsync", files.temporary_path(path)), ("rename", path), ("fsync", str(tmp_path))]
+    (first, temporary), *rest = calls
+    assert first == "fsync" and os.path.dirname(temporary) == str(tmp_path) and os.path.basename(temporary)[0] == "."
+    assert rest == [("rename", path), ("fsync", str(tmp_path))]
     assert os.listdir(tmp_path) == ["x"] and (tmp_path / "x").read_bytes() == b"new"
 
 
@@ -81,15 +83,15 @@ def test_what_a_killed_process_left_aside_is_swept_and_what_a_living_one_writes_
     def begin():
         stack = contextlib.ExitStack()
         stack.enter_context(files.atomic_write(str(tmp_path / "x"))).write(b"half")
-        os.mkdir(files.temporary_path(str(tmp_path / "shard")))
-        with open(os.path.join(files.temporary_path(str(tmp_path / "shard")), "part"), "wb"):
+        os.mkdir(shard := files.temporary_path(str(tmp_path / "shard")))
+        with open(os.path.join(shard, "part"), "wb"):
             os._exit(9)
 
     killed(begin)
     assert len(os.listdir(tmp_path)) == 2
     with files.atomic_write(str(tmp_path / "mine")) as f:
         files.sweep(str(tmp_path))
-        assert os.listdir(tmp_path) == [os.path.basename(files.temporary_path(str(tmp_path / "mine")))]
+        assert [name.rpartition("-")[2] for name in os.listdir(tmp_path)] == ["mine"]
         f.write(b"whole")
     assert (tmp_path / "mine").read_bytes() == b"whole"
 

@@ -6,7 +6,6 @@ one has a shard ready and does not have the lock yet.
 
 import collections
 import contextlib
-import itertools
 import json
 import os
 import shutil
@@ -56,12 +55,11 @@ class Midway(RuleBasedStateMachine):
         self.recovered = 0  # how many lines of the manifest the last recovery wrote
         self.damaged = set()  # shards that were damaged, and by this name are so still
         self.encoders, self.compactors = [], []
-        self.intruder, self.asides = None, itertools.count()
+        self.intruder = None
         self.patches = pytest.MonkeyPatch()
         for module in (batch, workers):
             self.patches.setattr(module, "encoder", SyntheticEncoder())
-        aside, finish = files.temporary_path, writing.Writer.finish  # one process has one name, and here are several in one
-        self.patches.setattr(files, "temporary_path", lambda path: f"{aside(path)}-{next(self.asides)}")
+        finish = writing.Writer.finish
         self.patches.setattr(writing.Writer, "finish", lambda *args: (finish(*args), self.intrude()))
 
     def intrude(self):
@@ -164,7 +162,7 @@ class Midway(RuleBasedStateMachine):
     def compact(self, handle, rows):
         """As bin/compact-shards, with a pause after each step."""
         commit.finish_interrupted(self.work, handle, batch.encoder.ENCODER)
-        groups, dead = compaction.plan(self.work, handle.latest, rows)
+        groups, dead = compaction.plan(self.work, handle, rows)
         yield
         self.damaged -= set(compaction.remove(self.work, handle, dead))
         for group in groups:
@@ -283,8 +281,8 @@ class Midway(RuleBasedStateMachine):
             encoded = {gid for gid, record in handle.latest.items() if record["status"] == "encoded"}
             assert encoded == {game(number) for number in self.placed}
             found = shards_verify.check(self.work, reading.names(self.work), handle, deep=True)
-            assert {(kind, stale) for kind, _, _, stale in found} <= {("ok", 0)}
-            assert sorted(os.listdir(workdir.cache(self.work))) == [*(["index.json"]), *reading.names(self.work)]
+            assert {(f.kind, f.stale) for f in found} <= {("ok", 0)}
+            assert sorted(os.listdir(workdir.cache(self.work))) == [".work-id", "index.json", *reading.names(self.work)]
         finally:
             self.patches.undo()
             shutil.rmtree(self.work)

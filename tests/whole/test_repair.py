@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 
 import faulty
 import pytest
@@ -38,6 +39,7 @@ def work(tmp_path, ready):
     """Four games encoded, all logs there."""
     work = faulty.copy(ready("rebuild-index"), tmp_path)
     faulty.ok("rebuild-index", "--work", work)
+    shutil.rmtree(work / "trash")  # a duplicate
     return work
 
 
