@@ -33,7 +33,8 @@ class Batch:
         self._writer = None
         self._workers, self._in_hand = Workers(work, jobs), set()
         self._due = Due(work, manifest, encoder.ENCODER, deep, only, outdated, say or (lambda text: None))
-        self.tally["unreadable"] = self._due.unreadable
+        if self._due.unreadable:
+            self.tally["unreadable"] = self._due.unreadable
         self._rescued = commit.finish_interrupted(work, manifest, encoder.ENCODER)
         self._renewed = self._renew([game for game, record in manifest.latest.items() if "claim" in record])
         self.queued = self._due.queued
@@ -44,7 +45,7 @@ class Batch:
     def due(self, ids):
         """Yield those of `ids` that `run` would encode; encodes nothing."""
         self._count(self._rescued)
-        self.tally["renewed"] += len(self._renewed)
+        self._count_renewed(self._renewed)
         for game in ids:
             if self._is_ours(game):
                 self._in_hand.add(game)
@@ -177,5 +178,6 @@ class Batch:
         return ids
 
     def _count_renewed(self, ids):
-        self.tally["renewed"] += len(ids)
+        if ids:
+            self.tally["renewed"] += len(ids)
         return ids

@@ -35,7 +35,7 @@ def needs_encoding(record, encoder, gone=(), outdated=()):
     record = record or {}
     status = record.get("status")
     if status == "encoded":
-        return record.get("shard") in gone or (record["gid"] in outdated and is_older(record.get("encoder"), encoder))
+        return record.get("shard") in gone or (record.get("gid") in outdated and is_older(record.get("encoder"), encoder))
     return status == "downloaded" or (
         status == "failed" and record.get("stage") == "encode" and record.get("encoder") != encoder["version"])
 
