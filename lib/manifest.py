@@ -10,9 +10,10 @@ import fcntl
 import json
 import os
 
-from .store import clock, files, gid, snapshot, workdir
+from .store import clock, files, gid, identity, snapshot
 from .store.claims import held
 
+FILE = "manifest.jsonl"
 _BLOCK = 1 << 24  # bytes read at a time
 _TOGETHER = 500  # lines parsed at a time
 _TAIL = 64  # bytes before the end of what was read that must still be there when more is read
@@ -74,8 +75,8 @@ class Manifest:
 
     def __init__(self, work):
         """Read the manifest of `work`. Raises OSError, Problem if there is no such work directory."""
-        workdir.must_exist(work)
-        self.path = workdir.path(work, workdir.MANIFEST)
+        identity.must_exist(work)
+        self.path = os.path.join(work, FILE)
         self._forget()
         self.refresh()
 

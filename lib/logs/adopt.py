@@ -8,7 +8,7 @@ from . import compare, logfile
 
 
 def unsettled(work, manifest):
-    """(gid or None, name) of each file in xml/ that `adopt` may have to do with, by name; None: it is no game's."""
+    """(gid or None, name) of each file in xml/ that `take_in` may have to do with, by name; None: it is no game's."""
     latest = manifest.latest
     encoded = {f"{game}.txt" for game, record in latest.items() if record.get("status") == "encoded"}
     return sorted(((game, entry.name) for game, entry in workdir.xml_files(work, encoded)

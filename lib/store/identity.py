@@ -10,7 +10,7 @@ import json
 import os
 import uuid
 
-from . import claims, files
+from . import files
 from .errors import Problem
 
 FORMAT = 1
@@ -31,17 +31,24 @@ def read(work):
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise Problem(f"{path} is damaged: remove it, and the next run writes it again, with the id of "
-                      f"{' and '.join(f'{folder}/' for folder in FOLDERS)}") from None
+        raise Problem(f"{path} is damaged: remove it, and the next run writes it again, with the id that "
+                      f"{' and '.join(f'{folder}/' for folder in FOLDERS)} have") from None
     if number != FORMAT:
         raise Problem(f"{path}: the work directory has format {number}, this version knows {FORMAT}: "
                       "use the version that made it")
     return known
 
 
+def must_exist(work):
+    """Raises Problem if there is no such work directory, or one of another format; OSError."""
+    if not os.path.isdir(work):
+        raise Problem(f"{work}: no such work directory")
+    read(work)
+
+
 def must_be_here(work, *folders):
-    """Raise Problem for the first of these folders that is not this work directory's. Of a directory that has no id yet,
-    as older versions made them, nothing is known. Raises OSError."""
+    """Raise Problem for the first of these folders that is not this work directory's. Of one without an id, as older
+    versions made them, nothing is known. Raises OSError."""
     known = read(work)
     for folder in folders if known else ():
         found = _marker(work, folder)
@@ -51,13 +58,16 @@ def must_be_here(work, *folders):
             raise Problem(f"{os.path.join(work, folder)} belongs to another work directory: mount this one's")
 
 
-def begin(work):
-    """Give a work directory its id: a new one, or one that an older version made. Killed anywhere it goes on from there.
+def begin(work, contents):
+    """Give a work directory its id, a new one or one that an older version made. Killed anywhere it goes on from there.
 
-    Raises Problem if a folder of an old one looks as if it were not mounted, OSError.
+    contents: folder -> the names of what should be there, one of them at least. Raises Problem for a folder that has no
+    marker and nothing of that, OSError.
     """
+    for folder, names in contents.items():
+        if names and _marker(work, folder) is None and not names & _names(os.path.join(work, folder)):
+            raise Problem(_not_mounted(work, folder, "it has nothing of what the manifest says is there"))
     known = next(filter(None, (_marker(work, folder) for folder in FOLDERS)), None) or uuid.uuid4().hex
-    _look_for_what_is_claimed(work)
     for folder in FOLDERS:  # the first decides if two begin at the same time; format.json last: what it says is done
         files.make_dirs(os.path.join(work, folder))
         known = _mark(work, folder, known)
@@ -105,20 +115,6 @@ def _mark(work, folder, known):
     return _marker(work, folder)
 
 
-def _look_for_what_is_claimed(work):
-    """Raise Problem if an unmarked folder has nothing of what the manifest says is there."""
-    from ..manifest import Manifest  # it asks for the identity too
-
-    if not os.path.isdir(work):
-        return
-    latest = Manifest(work).latest
-    shards = {str(claim["shard"]) for claim in map(claims.held, latest.values()) if claim and claim.get("shard")}
-    logs = {f"{game}.txt" for game, record in latest.items() if record.get("status") == "downloaded"}
-    for folder, wanted in (("cache", shards), ("xml", logs)):
-        if wanted and _marker(work, folder) is None and not wanted & _names(os.path.join(work, folder)):
-            raise Problem(_not_mounted(work, folder, "it has nothing of what the manifest says is there"))
-
-
 def _names(path):
     try:
         return set(os.listdir(path))
@@ -128,5 +124,5 @@ def _names(path):
 
 def _not_mounted(work, folder, why):
     path = os.path.join(work, folder)
-    return (f"{path} is not mounted, or not this work directory's ({why}): mount it; if what was there is gone for good, "
-            f"`mkdir -p {path} && touch {path}/{MARKER}` says so")
+    return (f"{path} is not mounted, or not this work directory's ({why}): mount it; if what was there is gone for "
+            f"good, `mkdir -p {path} && touch {path}/{MARKER}` says so")

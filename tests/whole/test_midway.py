@@ -1,7 +1,7 @@
 """Encoders and compactors that stop midway, while others do anything to what they are at: what must hold, holds.
 
-tests/whole/test_interleavings.py has whole scripts in any order; here they are cut into pieces, down to the moment at which
-one has a shard ready and does not have the lock yet.
+tests/whole/test_interleavings.py has whole scripts in any order; here they are cut into pieces, down to the moment at
+which one has a shard ready and does not have the lock yet.
 """
 
 import collections
