@@ -91,7 +91,7 @@ def is_file():
     return stat.S_ISREG(os.fstat(script.sys.stdin.fileno()).st_mode)
 
 
-def ids_or_all(arguments, everything, lines):
+def ids_or_all(arguments, lines, everything=False):
     """The ids of the command line, or those that come through a pipe or from a file, as `ids` yields them; None, for
     all, if `everything` is asked for or stdin is a terminal or /dev/null. A pipe without ids means none, and is told.
 

@@ -35,8 +35,8 @@ def plan(work, manifest, shard_rows, layout=None):
             raise Problem(f"{name}: the manifest does not know its games: {verify.RECOVER}, then compact")
         if name not in claimed:
             if not meta and name not in manifest.claims:
-                raise Problem(f"{name}: neither its {reading.META} nor an event tells which games it has: move it out of "
-                              "the cache, then compact")
+                raise Problem(f"{name}: neither its {reading.META} nor an event tells which games it has: move it out "
+                              "of the cache, then compact")
             dead.append(name)
         elif meta:
             live[name] = sum(g["n_rows"] for g in policy.live(meta, name, latest))

@@ -15,8 +15,8 @@ class Due:
     """
 
     def __init__(self, work, manifest, encoder, deep=False, only=None, outdated=False, say=print):
-        """Look at the shards, in every byte if `deep`. only: the games that matter, None for all; outdated: if rows of an
-        older encoder than `encoder` are to be made anew; say(text): tells what cannot be read.
+        """Look at the shards, in every byte if `deep`. only: the games that matter, None for all; outdated: if rows of
+        an older encoder than `encoder` are to be made anew; say(text): tells what cannot be read.
 
         Raises Problem for a shard of another version, or a cache that is not mounted; OSError.
         """

@@ -35,7 +35,8 @@ def needs_encoding(record, encoder, gone=(), outdated=()):
     record = record or {}
     status = record.get("status")
     if status == "encoded":
-        return record.get("shard") in gone or (record.get("gid") in outdated and is_older(record.get("encoder"), encoder))
+        older = record.get("gid") in outdated and is_older(record.get("encoder"), encoder)
+        return older or record.get("shard") in gone
     return status == "downloaded" or (
         status == "failed" and record.get("stage") == "encode" and record.get("encoder") != encoder["version"])
 

@@ -110,9 +110,10 @@ def load_meta(path):
 def _must_be_of_this_version(number, layout):
     if type(number) is not int or type(layout) is not str:
         raise TypeError(f"schema_version {number!r}, layout {layout!r}")
-    for found, what, known in ((number, "schema version", [schema.SCHEMA_VERSION]), (layout, "layout", layouts.LAYOUTS)):
+    for what, found, known in (("schema version", number, [schema.SCHEMA_VERSION]),
+                               ("layout", layout, layouts.LAYOUTS)):
         if found not in known:
-            raise Foreign(f"it has {what} {found!r}, which needs another version of this tree; this one reads "
+            raise Foreign(f"it has {what} {found!r}, which another version of this tree reads; this one reads "
                           f"{', '.join(map(str, known))}")
 
 

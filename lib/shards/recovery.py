@@ -15,8 +15,8 @@ def recover(work):
 
     Records that can still be read are kept as they are; a game that has none, or one for rows that are gone, gets one
     for its rows. Files in xml/ are left for adopting. The old file stays beside the new one, under a name with the
-    time; the name is None if there was none. Both have the mode and the owner of the old one. Raises OSError, and Problem
-    for a shard that cannot be read or is of another version, with the old manifest in place.
+    time; the name is None if there was none. Both have the mode and the owner of the old one. Raises OSError, and
+    Problem for a shard that cannot be read or is of another version, with the old manifest in place.
     """
     path = workdir.path(work, workdir.MANIFEST)
     old = manifest.Manifest(work)
@@ -79,5 +79,6 @@ def _claims(work, old, gone):
 
 def _has_lost_its_claim(game, record):
     """True if a game waits for the very log of which the meta.json entry `game` has rows, and does not hold them."""
-    return (record is not None and record.get("sha256") == game["sha256"] and "claim" not in record
-            and (record.get("status") == "corrupt" or (record.get("status"), record.get("stage")) == ("failed", "download")))
+    if record is None or record.get("sha256") != game["sha256"] or "claim" in record:
+        return False
+    return record.get("status") == "corrupt" or (record.get("status"), record.get("stage")) == ("failed", "download")

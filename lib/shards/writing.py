@@ -45,8 +45,8 @@ class Writer:
         self.n_rows += n
 
     def finish(self, encoder):
-        """Complete the shard aside, durably: arrays, meta.json, fsync. encoder: name and version of the one that made all
-        its rows. Raises OSError."""
+        """Complete the shard aside, durably: arrays, meta.json, fsync. encoder: name and version of the one that made
+        all its rows. Raises OSError."""
         if encoder and encoder.get("version"):
             self.games = [{**g, "encoder": encoder["version"]} for g in self.games]
         with files.naming(self.path):
