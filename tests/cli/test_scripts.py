@@ -12,7 +12,7 @@ import time
 
 import pytest
 from flows import ROOT, environment, script
-from support import downloaded, event, game, log, put, put_shard, sha, tree
+from support import downloaded, event, game, in_cache, log, put, put_shard, sha, tree
 
 from lib.demo.selfplay import play
 from lib.manifest import Manifest
@@ -293,7 +293,7 @@ def test_shards_that_are_wrong_are_named_each_with_its_reason(work):
     shown = run("verify-shards", work)
     found = dict(line.split("\t")[1::-1] for line in shown.stdout.splitlines())
     assert shown.returncode == 1 and found == {
-        "shard_00001": "mismatch", "shard_00002": "orphan", r"../\x1b[2J\n": "mismatch"}
+        "shard_00001": "mismatch", "shard_00002": "orphan", r"../\x1b[2J\n": "mismatch", game(4): "lost"}
     assert shown.stderr.startswith("shard mismatches : 2\norphan shards : 1\nstale rows : 2\n") and tree(work) == before
 
 
@@ -329,7 +329,7 @@ def test_a_full_disk_is_one_line_and_status_1_and_the_next_run_goes_on(full):
     assert run("adopt-xml", full).returncode == 0 and set(Manifest(full).latest) == {A, B, C}
     shown = run("encode-batch", full, "--queued", preexec_fn=limited(100_000))
     assert shown.returncode == 1 and re.fullmatch(r"encode-batch: [^\n]+\n", shown.stderr) and shown.stdout == ""
-    assert os.listdir(os.path.join(full, "cache")) == [] and not Manifest(full).claims
+    assert in_cache(full) == [] and not Manifest(full).claims
     assert run("encode-batch", full, "--queued").stdout.split() == [A, B]
 
 
@@ -350,7 +350,7 @@ def test_a_signal_closes_the_shard_in_the_making_and_says_its_ids(full, signum):
                           env=environment(), **pipes) as p:
         p.stdin.write(f"{A}\n")
         p.stdin.flush()
-        while not os.listdir(os.path.join(full, "cache")):  # the shard in the making
+        while not in_cache(full):  # the shard in the making
             time.sleep(0.01)
         p.send_signal(signum)
         assert p.wait(30) == 128 + signum

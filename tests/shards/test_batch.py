@@ -34,7 +34,7 @@ def test_games_become_rows_of_a_shard_and_their_events_say_where(work, encoder):
     assert encode(work, ids) == (ids, {"encoded": 3, "rows": 12})
     assert {k: v for k, v in record(work, 1).items() if k != "ts"} == {
         "gid": game(1), "status": "encoded", "shard": "shard_00000", "n_samples": 4, "sha256": sha(log(1, 4)),
-        "size": len(log(1, 4)), "start": 3}
+        "size": len(log(1, 4)), "start": 3, "encoder": "1"}
     tokens = np.load(workdir.path(work, "cache", "shard_00000", "tokens.npy"), mmap_mode="r")
     assert (tokens[3:7] == noise(log(1, 4), 4)["tokens"]).all()
     assert findings(work)[0] == {"shard_00000": ("ok", 0)}
