@@ -117,16 +117,20 @@ class Fetcher:
         path = workdir.xml(self.work, game)
         with self.manifest.locked() as append:
             identity.must_be_here(self.work, "xml")
-            there = os.path.lexists(path)
+            record, there = self.manifest.latest.get(game) or {}, os.path.lexists(path)
+            same = there and self._has(game, sha256)
+            if same and record.get("sha256") == sha256 and record.get("status") in ("downloaded", "encoded"):
+                self.tally["settled before"] += 1  # somebody put it there while we asked
+                return "settled before"
             twin = logfile.find_twin(self.work, self.manifest, game, sha256)
             if twin:
                 event = {"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}
             else:
-                if there and not self._has(game, sha256):
+                if there and not same:
                     trash.put(self.work, path)
                 files.write(path, data)
                 event = {"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data),
-                         **kept(self.manifest.latest.get(game))}
+                         **kept(record)}
             append([event])
             if twin and there:
                 trash.put(self.work, path)

@@ -21,8 +21,8 @@ def plan(work, manifest, shard_rows, layout=None):
 
     A shard is left alone if all its rows are live, its layout is `layout` (None: any) and no other of the same layout
     and encoder fits in with it; a damaged one that holds live rows is left to verify-shards. Raises Problem for what
-    cannot be read or is of another version, and if a shard has a game that the manifest does not know, or nothing tells
-    which games it has: its rows would be taken for stale, and they may be all that is left of it.
+    cannot be read or is of another version, and if a shard has a game that the manifest does not know: its rows would
+    be taken for stale, and they may be all that is left of it.
     """
     identity.must_be_here(work, "cache")
     latest, live, dirty, kinds, groups, dead = manifest.latest, {}, set(), {}, [], []
@@ -34,9 +34,9 @@ def plan(work, manifest, shard_rows, layout=None):
         if meta and verify.unknown_games(meta, latest):
             raise Problem(f"{name}: the manifest does not know its games: {verify.RECOVER}, then compact")
         if name not in claimed:
-            if not meta and name not in manifest.claims:
-                raise Problem(f"{name}: neither its {reading.META} nor an event tells which games it has: move it out "
-                              "of the cache, then compact")
+            if not meta and not latest:
+                raise Problem(f"{name}: neither its {reading.META} nor the manifest tells which games it has: "
+                              f"{verify.RECOVER}, or move it out of the cache")
             dead.append(name)
         elif meta:
             live[name] = sum(g["n_rows"] for g in policy.live(meta, name, latest))

@@ -70,6 +70,7 @@ def begin(work, contents):
     known = next(filter(None, (_marker(work, folder) for folder in FOLDERS)), None) or uuid.uuid4().hex
     for folder in FOLDERS:  # the first decides if two begin at the same time; format.json last: what it says is done
         files.make_dirs(os.path.join(work, folder))
+        files.sweep(os.path.join(work, folder))
         known = _mark(work, folder, known)
     files.write(os.path.join(work, FILE), json.dumps({"format": FORMAT, "id": known}).encode() + b"\n")
 

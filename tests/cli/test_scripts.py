@@ -372,3 +372,33 @@ def test_a_file_that_changed_since_its_download_is_left_out(full, logs):
     assert Manifest(full).latest[A]["found"] == sha(logs[0] + b" ")
     put(full, 1, logs[0])
     assert run("adopt-xml", full).stdout == f"{A}\n" and run("encode-batch", full, A).stdout == f"{A}\n"
+
+
+# An empty pipe
+
+@pytest.mark.parametrize("name", ["adopt-xml", "verify-xml"])
+@pytest.mark.parametrize("text", ["", "\n"])
+def test_a_pipe_without_ids_means_none_and_says_what_means_all(full, name, text):
+    """As of `grep nosuch ids | bin/adopt-xml`."""
+    before = tree(full)
+    shown = run(name, full, input=text)
+    assert (shown.returncode, shown.stdout) == (0, "") and tree(full) == before
+    assert f"{name}: no game ids came through the pipe, so nothing was done; --all means all\n" in shown.stderr
+
+
+def test_an_empty_file_means_none_too(full, tmp_path):
+    (tmp_path / "ids").touch()
+    with open(tmp_path / "ids") as f:
+        assert run("adopt-xml", full, stdin=f).stdout == "" and not Manifest(full).latest
+
+
+def test_all_means_all_whatever_stdin_is(full):
+    assert run("adopt-xml", full, "--all", input="").stdout.split() == [A, B, C]
+    assert "xmls (ok) : 3" in run("verify-xml", full, "--all", input=f"{A}\n").stderr
+    assert run("verify-xml", full, "--all", A).returncode == 2
+
+
+def test_nothing_is_repaired_when_no_ids_come(done):
+    put(done, 1, b"damaged")
+    before = tree(done)
+    assert run("verify-xml", done, "--repair", input="").returncode == 0 and tree(done) == before
