@@ -24,7 +24,7 @@ from lib.manifest import Manifest
 from lib.rows import schema, workers
 from lib.shards import batch, commit, compaction, index, reading, recovery, writing
 from lib.shards import verify as shards_verify
-from lib.store import files, workdir
+from lib.store import claims, files, workdir
 from lib.store.errors import Problem
 
 GAMES, VERSIONS = 4, 2
@@ -233,7 +233,8 @@ class Midway(RuleBasedStateMachine):
             return
         handle, taken, live = Manifest(self.work), set(), 0
         for gid, record in handle.latest.items():
-            if record["status"] != "encoded" or record["shard"] in self.damaged:
+            record = claims.held(record)
+            if not record or record["shard"] in self.damaged:
                 continue
             shard, start, n = record["shard"], record["start"], record["n_samples"]
             meta = reading.read_meta(self.work, shard)
