@@ -106,6 +106,7 @@ WRITERS = {
     "rebuild-index": ([], encoded),
     "compact-shards": (["--shard-rows", 2 * SHARD_ROWS], ready_to_compact),
     "recover-manifest": ([], ready_to_recover),
+    "export-mjai": (["--jobs", 1], encoded),
 }
 
 

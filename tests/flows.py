@@ -15,7 +15,8 @@ from lib.rows import schema
 from lib.store import locks
 
 ROOT = Path(__file__).resolve().parent.parent
-_KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
+_KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL",
+          "MAKECMDGOALS"}
 
 
 def environment(**settings):

@@ -56,7 +56,7 @@ class SyntheticEncoder:
         """The synthetic rows know no shorter form, and no hands."""
         yield folded
 
-    def encode_folded(self, data):
+    def encode_folded(self, data, judged=True):
         """Rows of noise that depends on `data` alone."""
         self.seen.append(data)
         found = re.search(rb'<ROWS n="(\d+)"', data)

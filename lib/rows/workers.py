@@ -1,7 +1,7 @@
 """Processes that read and encode games, for one process that writes. Results come in the order of the games.
 
-A worker is `python -m lib.rows.workers WORK`: a line [gid, sha256] on its stdin, a pickled answer on its stdout. It
-lives as long as its stdin is open and is deaf to signals: the process that started it decides.
+A worker is `python -m lib.rows.workers WORK JUDGE`: a line [gid, sha256] on its stdin, a pickled answer on its stdout.
+It lives as long as its stdin is open and is deaf to signals: the process that started it decides.
 """
 
 import collections
@@ -15,6 +15,7 @@ import sys
 
 from ..cli import settings
 from ..logs import logfile
+from ..mahjong.judge import is_judged
 from ..store import files
 from . import encoder
 
@@ -22,12 +23,17 @@ _ANSWER = 1 << 20  # bytes that a pipe holds, where that can be set: an answer i
 _TRIES = 2  # a worker may be killed for reasons that are not its game's: a game that kills two is at fault
 
 
-def answer(work, game, sha256):
+def answer(work, game, sha256, one_in=1):
     """What comes of a game's file that should have this hash: ('encoded', folded rows), ('failed', reason), ('corrupt',
-    hash found), ('missing', None), ('unreadable', why), and, from Workers, ('died', reason) or ('error', OSError)."""
+    hash found), ('missing', None), ('unreadable', why), and, from Workers, ('died', reason) or ('error', OSError).
+
+    The judge looks at one game in so many.
+    """
     try:
         data, found = logfile.read(work, game)
-        return ("encoded", encoder.encode_folded(data)) if found == sha256 else ("corrupt", found)
+        if found != sha256:
+            return "corrupt", found
+        return "encoded", encoder.encode_folded(data, is_judged(game, one_in))
     except encoder.Unencodable as e:
         return "failed", str(e)
     except files.Unreadable as e:
@@ -39,8 +45,8 @@ def answer(work, game, sha256):
 class Workers:
     """`jobs` workers, started when there is work for them; with one job the work is done in this process."""
 
-    def __init__(self, work, jobs):
-        self._work, self._jobs = os.path.abspath(work), jobs
+    def __init__(self, work, jobs, judge=1):
+        self._work, self._jobs, self._judge = os.path.abspath(work), jobs, judge
         self._tasks = collections.deque()  # [game, sha256, answer or None, tries], in the order of the games
         self._idle, self._busy = [], {}  # processes; stdout's number -> (process, task)
 
@@ -49,7 +55,7 @@ class Workers:
         task = [game, sha256, None, 1]
         self._tasks.append(task)
         if self._jobs == 1:
-            task[2] = answer(self._work, game, sha256)
+            task[2] = answer(self._work, game, sha256, self._judge)
             return
         while not self._idle and len(self._busy) >= self._jobs:
             self.wait()
@@ -85,8 +91,8 @@ class Workers:
 
     def _give(self, task):
         process = self._idle.pop() if self._idle else subprocess.Popen(
-            [sys.executable, "-m", "lib.rows.workers", self._work], cwd=settings.ROOT, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, pipesize=_ANSWER,
+            [sys.executable, "-m", "lib.rows.workers", self._work, str(self._judge)], cwd=settings.ROOT,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, pipesize=_ANSWER,
             start_new_session=True)  # Ctrl-C is not for it, not even while it starts
         try:
             process.stdin.write(json.dumps(task[:2]).encode() + b"\n")
@@ -111,18 +117,18 @@ class Workers:
                 task[2] = "died", f"the encoder died on it ({how})"
 
 
-def _main(work):
+def _main(work, judge):
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, signal.SIG_IGN)
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the engine may print is no answer
     try:
         for line in sys.stdin:
-            pickle.dump(answer(work, *json.loads(line)), out, pickle.HIGHEST_PROTOCOL)
+            pickle.dump(answer(work, *json.loads(line), judge), out, pickle.HIGHEST_PROTOCOL)
             out.flush()
     except BrokenPipeError:
         os._exit(1)  # nobody waits for it any more
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1])
+    _main(sys.argv[1], int(sys.argv[2]))

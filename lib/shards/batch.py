@@ -16,12 +16,12 @@ class Batch:
     """What one encoding process does. tally: how many games went which way, for the closing line."""
 
     def __init__(self, work, manifest, shard_rows, jobs=1, deep=False, layout="dense",
-                 waiting=contextlib.nullcontext, say=None, only=None, outdated=False):
+                 waiting=contextlib.nullcontext, say=None, only=None, judge=1, outdated=False):
         """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
 
-        jobs: as of lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a signal
-        may raise Interrupted; say(text): tells the user of each game that fails; only: the ids that may come, if that
-        is known, so that no other game's shard need be looked at.
+        jobs, judge: as of lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a
+        signal may raise Interrupted; say(text): tells the user of each game that fails; only: the ids that may come, if
+        that is known, so that no other game's shard need be looked at.
 
         What a killed run left unclaimed is claimed at once, and so is what a game still has rows of. Games whose shard
         is gone or damaged are due again; deep: damage is looked for in every byte; outdated: so are those whose rows
@@ -31,7 +31,7 @@ class Batch:
         self._waiting, self._say = waiting, say
         self.tally = collections.Counter()
         self._writer = None
-        self._workers, self._in_hand = Workers(work, jobs), set()
+        self._workers, self._in_hand = Workers(work, jobs, judge), set()
         self._due = Due(work, manifest, encoder.ENCODER, deep, only, outdated, say or (lambda text: None))
         if self._due.unreadable:
             self.tally["unreadable"] = self._due.unreadable

@@ -31,6 +31,11 @@ def _xml(work):
     return os.path.join(work, "xml", "")
 
 
+def mjai(work, game):
+    """The path of a game's mjai file; raises Problem for anything that is not a game id."""
+    return path(work, "mjai", f"{os.path.basename(xml(work, game))[:-4]}.json.gz")
+
+
 def cache(work):
     """The directory of the shards."""
     return os.path.join(work, "cache")
@@ -48,6 +53,11 @@ def make(work, *needed):
     identity.must_be_here(work, *needed or identity.FOLDERS)
     files.make_dirs(os.path.join(work, "raw"))
     files.sweep(work)
+
+
+def must_exist(work):
+    """Raises Problem if there is no such work directory, or one of another format; OSError."""
+    identity.must_exist(work)
 
 
 def _contents(work):

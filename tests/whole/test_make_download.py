@@ -39,6 +39,7 @@ def asked(requests):
     return [r["gid"] for r in requests if r["gid"]]
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_every_game_is_encoded_once_and_asked_for_once(tmp_path):
     work, delay, chance = tmp_path / "w", 0.25, random.Random(5)
     with stand_in(tmp_path, "--games", 25) as (url, log):
@@ -97,6 +98,7 @@ def test_a_damaged_file_is_repaired_and_fetched_again(tmp_path):
         assert cache(work) == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "reason"), [
     ("404", "HTTP 404"), ("503", "HTTP 503"), ("empty", "empty body"), ("short", "short body"),
     ("html", "HTML page instead of a log"), ("reset", "connection reset"), ("slow", "timed out after 1 s"),
