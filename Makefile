@@ -53,7 +53,7 @@ SHARED := $(if $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),,+)
 
 .NOTPARALLEL:
 .PHONY: run steps check-first adopt encode settings check status watch report rebuild-index compact recover demo bench setup
-.PHONY: test torture help
+.PHONY: test torture help import
 .DEFAULT_GOAL := help
 
 run: $(VENV) settings  ## check, adopt, download, encode, index, status: everything that is left to do
@@ -77,7 +77,7 @@ encode:
 	bin/rebuild-index $(QUIET) & table="$$($(if $(QUIET),:,bin/manifest-status))" || status=$$?; \
 	wait $$! || status=$$?; [ -z "$$table" ] || echo "$$table"; \
 	$(if $(YEAR)$(IDS),,[[ "$$table" != 'games : 0'* ]] || \
-	  echo 'no games yet: put logs (<game id>.txt) into $(WORK)/xml/, or give YEAR= or IDS=' >&2;) \
+	  echo 'no games yet: take in yours by make import FROM=~/logs, or give YEAR= or IDS=' >&2;) \
 	exit $$status
 
 ifneq ($(YEAR),)
@@ -105,6 +105,9 @@ watch: $(VENV) settings  ## the status again and again, until Ctrl-C
 
 report: .venv/.report-ready settings  ## write <work>/report.html: how it stands and how it went, with plots; one file, no network
 	@bin/report
+
+import: $(VENV) settings  ## take in the logs in FROM: a folder, zip, tar, file or SQLite database; make run does the rest
+	@bin/import-logs $(QUIET) >/dev/null
 
 rebuild-index: $(VENV) settings  ## write cache/index.json anew
 	@bin/rebuild-index

@@ -7,6 +7,8 @@ from ..store import files, workdir
 
 LIMIT = 1 << 24  # bytes that a log may have, or unpack to; a long hanchan has 60 kB
 
+_PREFACE = 1024  # bytes that may stand before a log's first tag
+
 
 def is_whole(data, ended=False):
     """True if the bytes begin and end like a paipu; gzip is looked into, a BOM and white space are skipped. ended: and
@@ -20,8 +22,13 @@ def is_whole(data, ended=False):
         if not unpacker.eof:
             return False
     body = data.strip(b"\xef\xbb\xbf \t\r\n")
-    return (body.startswith(b"<mjloggm") and body.endswith(b"</mjloggm>") and b"<GO" in body
+    return (begins(body) and body.endswith(b"</mjloggm>") and b"<GO" in body
             and (not ended or b"owari" in body))
+
+
+def begins(data):
+    """True if the bytes begin like a paipu, declarations and comments aside."""
+    return 0 <= data.find(b"<mjloggm") < _PREFACE
 
 
 def find_twin(work, manifest, game, sha256):

@@ -9,6 +9,7 @@ from .errors import Problem
 
 MANIFEST = "manifest.jsonl"
 RUN_LOCK = ".run.lock"
+LINKS = "game_ids_imported.txt"  # ids of links that were imported, for the next run to download
 SHARD = "shard_{:05d}"
 _ALMOST = re.compile(rf"({gid.PATTERN})(?:\.(?:xml|mjlog|log|txt))?(?:\.gz)?")  # names that logs have elsewhere
 
