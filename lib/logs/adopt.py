@@ -1,10 +1,11 @@
 """Adopting: log files that somebody put into xml/ become events of the manifest."""
 
 import contextlib
+import hashlib
 import os
 
-from ..store import trash, workdir
-from . import compare, logfile
+from ..store import files, gid, trash, workdir
+from . import compare, logfile, streams
 
 
 def unsettled(work, manifest):
@@ -38,6 +39,37 @@ def take_in(work, manifest, game):
             return "deleted" if known else "duplicate"
         append([news])
     return "downloaded"
+
+
+def take_in_renamed(work, manifest, name):
+    """Take in a file of xml/ that is named as logs are elsewhere, packed or not, under its game's id: unpacked.
+
+    Returns (id, outcome of `place`), or (None, why it is left there). Raises files.Unreadable, OSError.
+    """
+    path, game = workdir.path(work, "xml", name), gid.of_name(name)
+    try:
+        with files.reading(path), files.open_regular(path) as f:
+            stream = streams.Stream(f)
+            packed = streams.unpacked(stream)
+            data = (streams.Stream(packed) if packed else stream).read(logfile.LIMIT + 1)
+    except FileNotFoundError:
+        return None, "it is gone"
+    except Exception as e:
+        if streams.damages(e) is None:
+            raise
+        return None, f"damaged, or not all of it is here yet: {streams.damages(e)}"
+    if not logfile.is_whole(data):
+        return None, "not a whole log"
+    temporary = files.write_aside(workdir.xml(work, game), data)
+    with manifest.locked() as append:
+        outcome, news = place(work, manifest, game, data, hashlib.sha256(data).hexdigest(), temporary)
+        if outcome == "another":
+            return None, f"another log of {game} is here"
+        files.sync_dir(os.path.dirname(path))
+        append([{**news, "source": f"xml/{name}"}] if news else [])
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # its bytes are in their place, or another game's
+    return game, outcome
 
 
 def event(work, manifest, game, data, sha256, size):
