@@ -31,7 +31,8 @@ class Fetcher:
     def queued(self):
         """(first, last): the ids that wait for their download, to be asked for before and after new ones.
 
-        They are those that the manifest has for it, and imported links. Last come those whose download failed, so that what the server refuses for good keeps nothing else waiting.
+        They are those that the manifest has for it, and imported links. Last come those whose download failed, so that
+        what the server refuses for good keeps nothing else waiting.
         """
         due = [game for game in self.manifest.latest if self.is_wanted(game)]
         return ([*(game for game in due if not self._failed_before(game)),

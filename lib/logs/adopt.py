@@ -9,7 +9,7 @@ from . import compare, logfile, streams
 
 
 def unsettled(work, manifest):
-    """(gid or None, name) of each file in xml/ that `adopt` may have to do with, by name; None: it is no game's."""
+    """(gid or None, name) of each file in xml/ that `take_in` may have to do with, by name; None: it is no game's."""
     settled = {f"{game}.txt" for game, record in manifest.latest.items() if compare.is_settled(record)}
     return sorted(((game, entry.name) for game, entry in workdir.xml_files(work, settled)), key=lambda pair: pair[1])
 

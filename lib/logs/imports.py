@@ -16,7 +16,6 @@ import typing
 from ..store import files, gid, workdir
 from . import adopt, logfile
 
-
 _MANY = 1000  # logs in a batch
 _MUCH = 1 << 25  # bytes in a batch
 _SYNCERS = 4  # threads

@@ -1,4 +1,4 @@
-"""A hand's tokens as lives: each token once, with the run of rows that have it. `lib.shards.packed` says what a life means.
+"""A hand's tokens as lives: each token once, with the run of rows that have it. `packed` says what a life means.
 
 Lossless for any rows; how few lives it takes depends on which tokens of different rows are taken for one another: those
 in the same slot, that is, of one kind and seat and for one tile (or the same number in order, as in a river).

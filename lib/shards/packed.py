@@ -102,7 +102,7 @@ class Writer:
 
 
 def read(path, meta, wanted):
-    """Yield the rows `wanted` (numbers in the shard, growing) of the shard in the directory `path`, as lib.shards.ragged's.
+    """Yield the rows `wanted` (numbers in the shard, growing) of the shard in the directory `path`, as ragged.
 
     Raises OSError, and ValueError when the file is damaged.
     """

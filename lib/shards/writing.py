@@ -27,9 +27,9 @@ class Writer:
         self._arrays = layouts.LAYOUTS[layout].Writer(self.path)
 
     def add(self, game, sha256, rows):
-        """Append rows of a game: a dict of the arrays of lib.rows.schema. They may come in pieces, one call after the other.
+        """Append rows of a game: a dict of the arrays of the schema. They may come in pieces, one call after the other.
 
-        Raises OSError, and ValueError for arrays that lib.rows.schema has not.
+        Raises OSError, and ValueError for arrays that the schema has not.
         """
         n = len(rows["labels"])
         if not self.games or self.games[-1]["gid"] != game:

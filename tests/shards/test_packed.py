@@ -92,7 +92,7 @@ def test_played_rows_take_few_bytes_and_come_back(played):
 
 
 def read_as_documented(path, meta):
-    """A reader made from the docstring of lib.shards.packed alone, without numpy and without lib: yields a dict a row."""
+    """A reader made from the docstring of `packed` alone, without numpy and without lib: yields a dict a row."""
     data = (path / "packed.bin").read_bytes()
     per_chunk = {"chunk_rows": "B", "chunk_lives": "I", "chunk_scalars": "H"}
     per_life = {"segment": "B", "tile": "B", "count": "B", "who": "B", "extra": "B", "scalar": "H", "by_seat": "B",
