@@ -95,14 +95,16 @@ def place(work, manifest, game, data, sha256, temporary):
     path = workdir.xml(work, game)
     try:
         outcome, news = _decide(work, manifest, game, data, sha256)
-        if outcome in ("downloaded", "put back"):
-            if os.path.lexists(path) and logfile.read(work, game)[1] != sha256:
-                trash.put(work, path)
-            os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    if outcome not in ("downloaded", "put back"):
+        os.unlink(temporary)
         return outcome, news
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+    if os.path.lexists(path) and logfile.read(work, game)[1] != sha256:
+        trash.put(work, path)
+    os.rename(temporary, path)
+    return outcome, news
 
 
 def _decide(work, manifest, game, data, sha256):
