@@ -44,6 +44,7 @@ class Import:
         self._syncers = concurrent.futures.ThreadPoolExecutor(_SYNCERS)
         self._now, self._before, self._size = [], [], 0  # batches: the one that fills, the one that is being synced
         self._waiting = {}  # gid -> sha256, sha256 -> gid, of both
+        self._nameless, self._held = {}, 0  # sha256 -> thing: the same log may yet come with its id
         self.tally, self.links = collections.Counter(), set()
 
     def run(self, things):
@@ -52,6 +53,7 @@ class Import:
         try:
             for thing in things:
                 yield from self._take(thing)
+            yield from self._take_nameless()
             yield from self._settle()
         finally:
             self._syncers.shutdown()
@@ -67,11 +69,30 @@ class Import:
             self._tell("broken", thing.where, "not a whole log")
             return
         sha256 = hashlib.sha256(thing.data).hexdigest()
-        game = (gid.of_name(thing.name) or self._manifest.owners.get(sha256) or self._waiting.get(sha256)
-                or (self._unnamed and _made_id(thing.data, sha256)))
-        if not game:
-            self._tell("unnamed", thing.where, "no game id in its name")
-        elif self._waiting.get(game) == sha256 or self._is_here(game, sha256):
+        game = gid.of_name(thing.name) or self._owner(sha256)
+        if game:
+            yield from self._take_as(game, thing, sha256)
+        elif sha256 not in self._nameless:
+            self._nameless[sha256] = thing if self._unnamed else thing._replace(data=b"")
+            self._held += len(self._nameless[sha256].data)
+            if self._held > _MUCH:
+                yield from self._take_nameless()
+
+    def _owner(self, sha256):
+        return self._manifest.owners.get(sha256) or self._waiting.get(sha256)
+
+    def _take_nameless(self):
+        for sha256, thing in self._nameless.items():
+            if self._owner(sha256):
+                self.tally["known"] += 1
+            elif self._unnamed:
+                yield from self._take_as(_made_id(thing.data, sha256), thing, sha256)
+            else:
+                self._tell("unnamed", thing.where, "no game id in its name")
+        self._nameless, self._held = {}, 0
+
+    def _take_as(self, game, thing, sha256):
+        if self._waiting.get(game) == sha256 or self._is_here(game, sha256):
             self.tally["known"] += 1
         else:
             if game in self._waiting or sha256 in self._waiting:

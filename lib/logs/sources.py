@@ -99,7 +99,7 @@ class Reader:
         except Exception as e:
             if damages(e) is None:
                 raise
-            self._tell("damaged", where, damages(e))
+            self._tell("damaged", where, f"damaged, or not all of it: {damages(e)}")
 
     def _members(self, members, where, depth, budget=None):
         for name, opened in members:
@@ -109,7 +109,7 @@ class Reader:
             except Exception as e:
                 if damages(e) is None or (budget and budget.left < 0):
                     raise
-                self._tell("damaged", inside, damages(e))
+                self._tell("damaged", inside, f"damaged, or not all of it: {damages(e)}")
                 continue
             yield from self._thing(inside, name, stream, depth + 1)
 
