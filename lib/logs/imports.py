@@ -92,7 +92,7 @@ class Import:
         self._nameless, self._held = {}, 0
 
     def _take_as(self, game, thing, sha256):
-        if self._waiting.get(game) == sha256 or self._is_here(game, sha256):
+        if self._waiting.get(game) == sha256 or self._is_here(game, sha256, len(thing.data)):
             self.tally["known"] += 1
         else:
             if game in self._waiting or sha256 in self._waiting:
@@ -114,11 +114,15 @@ class Import:
         else:
             self.links |= found
 
-    def _is_here(self, game, sha256):
+    def _is_here(self, game, sha256, size):
+        """True if a log is known by these bytes, and its file, by its size, looks well."""
         record = self._manifest.latest.get(game) or {}
-        return (record.get("sha256") == sha256
-                and (record["status"] == "duplicate"
-                     or (record["status"] != "corrupt" and os.path.exists(workdir.xml(self._work, game)))))
+        if record.get("sha256") != sha256 or record.get("status") == "corrupt":
+            return False
+        try:
+            return record["status"] == "duplicate" or os.stat(workdir.xml(self._work, game)).st_size == size
+        except FileNotFoundError:
+            return False
 
     def _add(self, game, thing, sha256):
         written = self._syncers.submit(files.write_aside, workdir.xml(self._work, game), thing.data)
