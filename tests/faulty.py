@@ -234,7 +234,8 @@ def assert_nothing_half_done(work, found, manifest_is_sound=True):
 
 def assert_durable(work, writer, printed):
     """A writer prints an id only once its event is on disk."""
-    status = {"adopt-xml": "downloaded", "import-logs": "downloaded", "encode-batch": "encoded", "fetch-paipu": "downloaded"}.get(writer.split()[0])
+    status = {"encode-batch": "encoded", **dict.fromkeys(("adopt-xml", "import-logs", "fetch-paipu"), "downloaded")}
+    status = status.get(writer.split()[0])
     latest = Manifest(work).latest
     assert status is None or {latest[name]["status"] for name in printed.split()} <= {status}
 

@@ -4,6 +4,7 @@ Python's own zipfile and tarfile keep an object for each member, and take length
 is forgotten when the next is asked for.
 """
 
+import functools
 import io
 import os
 import re
@@ -45,7 +46,7 @@ class _Section(io.RawIOBase):
 
 
 def zip_members(fd):
-    """Yield (name, function that opens it to be read) for each file of a zip, by its descriptor.
+    """Yield (name, size, function that opens it to be read) for each file of a zip, by its descriptor.
 
     Raises Damaged, OSError; what the function opens raises what streams.damages knows.
     """
@@ -54,13 +55,12 @@ def zip_members(fd):
         name = raw.decode("utf-8" if flags & 0x800 else "cp437", "replace")
         if name.endswith("/") or stat.S_ISLNK(mode >> 16):
             continue
-        info = zipfile.ZipInfo(name)
-        info.flag_bits, info.compress_type, info.CRC = flags, method, crc
-        info.compress_size, info.file_size, info.header_offset = packed, size, at
-        yield name, lambda info=info: _open_zipped(fd, info)
+        yield name, size, functools.partial(_open_zipped, fd, name, flags, method, crc, packed, size, at)
 
 
-def _open_zipped(fd, info):
+def _open_zipped(fd, name, *values):
+    info = zipfile.ZipInfo(name)
+    (info.flag_bits, info.compress_type, info.CRC, info.compress_size, info.file_size, info.header_offset) = values
     if info.flag_bits & 1:
         raise Damaged("it is encrypted: unpack it yourself")
     if info.compress_type not in _METHODS:
@@ -117,6 +117,8 @@ def _zip_entry(data, position, shift):
     (_, _, _, flags, method, _, _, crc, packed, size, n_name, n_extra, n_comment, _, _, mode, at) = _ENTRY.unpack_from(
         data, position)
     position += _ENTRY.size
+    if position + n_name + n_extra + n_comment > len(data):
+        raise Damaged("its table of contents is cut")
     name, extra = data[position:position + n_name], data[position + n_name:position + n_name + n_extra]
     if 0xFFFFFFFF in (packed, size, at):
         size, packed, at = _long_values(extra, size, packed, at)
@@ -150,6 +152,8 @@ class _Member:
 
 def is_tar(head):
     """True if a file that begins so is a tar."""
+    if len(head) < _BLOCK:
+        return False
     try:
         tarfile.TarInfo.frombuf(head[:_BLOCK], "utf-8", "surrogateescape")
     except tarfile.HeaderError:
@@ -158,7 +162,7 @@ def is_tar(head):
 
 
 def tar_members(stream):
-    """Yield (name, function that opens it to be read) for each file of a tar. Raises Damaged, OSError."""
+    """Yield (name, size, function that opens it to be read) for each file of a tar. Raises Damaged, OSError."""
     name, size = None, None  # what headers that stand before a member say of it
     while True:
         head = stream.read(_BLOCK)
@@ -185,7 +189,7 @@ def tar_members(stream):
             member.left = info.size if size is None else size
             length = member.left
             if info.isreg():
-                yield name or info.name, lambda member=member: member
+                yield name or info.name, length, lambda member=member: member
             name = size = None
             _skip(member, member.left)
             _skip(stream, -length % _BLOCK)

@@ -30,8 +30,9 @@ def logs(path, limit, write=False):
             connection.text_factory = bytes  # an id is checked anyway, and may be anything
             gid, log = _columns(connection)
             yield from connection.execute(
-                f"SELECT {gid}, CASE WHEN length({log}) <= {limit} THEN CAST({log} AS BLOB) ELSE x'' END FROM logs "
-                f"WHERE length({log}) > 0")
+                f"SELECT ifnull(CAST({gid} AS TEXT), ''), "
+                f"CASE WHEN length({log}) <= {limit} THEN CAST({log} AS BLOB) ELSE x'' END "
+                f"FROM logs WHERE length({log}) > 0")
     except sqlite3.Error as e:
         raise Damaged(f"SQLite says: {e}") from None
 

@@ -102,8 +102,11 @@ class Reader:
             self._tell("damaged", where, f"damaged, or not all of it: {damages(e)}")
 
     def _members(self, members, where, depth, budget=None):
-        for name, opened in members:
+        for name, size, opened in members:
             inside = f"{where}: {name}"
+            if not size:
+                self._tell("other", inside, "empty")
+                continue
             try:
                 stream = Stream(opened(), budget)
             except Exception as e:

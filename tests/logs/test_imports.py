@@ -1,4 +1,4 @@
-"""Importing: logs out of anything that people keep them in, each under its id, once, and never in a better one's place."""
+"""Importing: logs out of whatever people keep them in, each under its id, once, and never in a better one's place."""
 
 import bz2
 import gzip
@@ -93,7 +93,8 @@ def test_a_hidden_id_is_made_plain(work, tmp_path):
         "2012090306gm-0089-0000-dc81a77a"]
 
 
-NAMES = {f"some/where/{'deep/' * 50}{A}.mjlog": gzip.compress(log(1)), f"{B}.xml": log(2), f"{C}.bz2": bz2.compress(log(3))}
+NAMES = {f"some/where/{'deep/' * 50}{A}.mjlog": gzip.compress(log(1)), f"{B}.xml": log(2),
+         f"{C}.bz2": bz2.compress(log(3))}
 ARCHIVES = {
     "zip": lambda: zipped(NAMES), "stored zip": lambda: zipped(NAMES, zipfile.ZIP_STORED),
     "zip in zip": lambda: zipped({"a/b.dat": zipped({"c": zipped(NAMES)})}),
@@ -134,7 +135,8 @@ def test_a_zip_of_the_long_form_is_read(work, tmp_path):
     assert done.ids == [A] and not done.told
 
 
-@pytest.mark.parametrize(("schema", "pack"), [(HOUOU, gzip.compress), (PHOENIX, gzip.compress), (PHOENIX, bz2.compress)])
+@pytest.mark.parametrize(("schema", "pack"), [
+    (HOUOU, gzip.compress), (PHOENIX, gzip.compress), (PHOENIX, bz2.compress)])
 @pytest.mark.parametrize("wrap", [bytes, gzip.compress, lambda data: zipped({"db": data})])
 def test_the_logs_of_both_kinds_of_database_are_taken_in(work, tmp_path, schema, pack, wrap):
     database(tmp_path / "db", schema, [(A, pack(log(1))), (B, None), (C, ""), (game(4), pack(log(4)))]).close()
@@ -280,7 +282,8 @@ def test_two_logs_of_one_game_in_one_import_the_first_stays(work, tmp_path):
     (tmp_path / "a" / f"{A}.1.xml").write_bytes(log(1))
     (tmp_path / "a" / f"{A}.2.xml").write_bytes(log(1, rows=9))
     done = Done(work, tmp_path / "a")
-    assert done.ids == [A] and [line[0] for line in done.told] == ["another"] and record(work, 1)["sha256"] == sha(log(1))
+    assert done.ids == [A] and [line[0] for line in done.told] == ["another"]
+    assert record(work, 1)["sha256"] == sha(log(1))
 
 
 # logs without an id
@@ -348,8 +351,13 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken_in(work, tmp_path, m
     for n in (1, 2):
         (tmp_path / "a" / f"{game(n)}.xml").write_bytes(log(n))
     real = os.open
-    monkeypatch.setattr(os, "open", lambda path, *args, **kwargs: real(path, *args, **kwargs) if A not in str(path)
-                        or str(work) in str(path) else (_ for _ in ()).throw(PermissionError(13, "Permission denied", path)))
+
+    def forbid(path, *args, **kwargs):
+        if path == str(tmp_path / "a" / f"{A}.xml"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", forbid)
     done = Done(work, tmp_path / "a")
     assert done.ids == [B] and done.told == [("damaged", str(tmp_path / "a" / f"{A}.xml"), "Permission denied")]
 

@@ -43,7 +43,8 @@ def test_what_only_contains_an_id_gives_none(text):
 
 def test_all_ids_in_a_text_are_found_whatever_stands_between_them():
     other, hidden = "2012090306gm-0089-0000-dc81a77a", "2012090306gm-0089-0000-x666f4d41e26b"
-    text = f"""<a href='/0/?log={PLAIN}&tw=1'>x</a>,"{other.upper()}",{hidden};x_{PLAIN}_y\n1{PLAIN} {PLAIN}0 {PLAIN[:-1]}"""
+    text = f"<a href='/0/?log={PLAIN}&tw=1'>x</a>,\"{other.upper()}\",{hidden};x_{PLAIN}_y\n"
+    text += f"1{PLAIN} {PLAIN}0 {PLAIN[:-1]}"
     assert list(gid.find(text)) == [PLAIN, other, other, PLAIN]
 
 

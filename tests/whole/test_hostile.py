@@ -9,13 +9,12 @@ import shutil
 import ssl
 import struct
 import subprocess
-import sys
 import threading
 import time
 import zipfile
 
 import pytest
-from flows import ROOT, environment, forget, records, script
+from flows import forget, measured, quick_and_small, records, script
 from support import game, tree
 
 from lib.download.session import Session
@@ -64,30 +63,6 @@ def reply(handler, body, status=200, **headers):
             handler.send_header(name.replace("_", "-"), value)
     handler.end_headers()
     handler.wfile.write(body)
-
-
-# a process inherits the high-water mark of the one that started it, so that one has to be small
-MEASURE = """import os, sys
-pid = os.fork() or os.execv(sys.argv[1], sys.argv[1:])
-_, status, usage = os.wait4(pid, 0)
-print("memory:", usage.ru_maxrss, file=sys.stderr)
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-
-
-def measured(name, *args, **settings):
-    """(status, stdout, stderr, seconds, MB of memory at most) of a script of bin/."""
-    start = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", MEASURE, sys.executable, ROOT / "bin" / name, *map(str, args)],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment(**settings))
-    stderr, _, memory = done.stderr.rpartition("memory: ")
-    assert "Traceback" not in stderr, stderr
-    return done.returncode, done.stdout, stderr, time.monotonic() - start, int(memory) // 1024
-
-
-def quick_and_small(seconds, memory):
-    """On a busy machine too: what is meant is neither minutes nor gigabytes."""
-    assert seconds < 20 and memory < 200, (seconds, memory)
 
 
 # ids and names
