@@ -291,8 +291,9 @@ def lose_a_line(house):
 
 # in this order, each after what makes ready for it
 STAGED = {
-    "cache-cat": None, "import-logs": put_logs_to_import, "adopt-xml": put_logs_at_home, "manifest-status": note_a_failure,
-    "encode-batch": None, "manifest-latest": None, "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
+    "cache-cat": None, "import-logs": put_logs_to_import, "adopt-xml": put_logs_at_home,
+    "manifest-status": note_a_failure, "encode-batch": None, "manifest-latest": None,
+    "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
     "verify-xml": damage_a_file, "compact-shards": None, "fetch-index": put_a_zip, "extract-ids": None,
     "recover-manifest": lose_a_line, "report": None, "probe-fs": None,
 }

@@ -14,7 +14,7 @@ import time
 import typing
 
 from ..store import files, gid, workdir
-from . import adopt, logfile
+from . import logfile, place
 
 _MANY = 1000  # logs in a batch
 _MUCH = 1 << 25  # bytes in a batch
@@ -156,8 +156,8 @@ class Import:
     def _place(self, log):
         """Put a log in its place, if it belongs there; returns its event, None if there is none. Under the lock."""
         try:
-            outcome, event = adopt.place(self._work, self._manifest, log.game, log.data, log.sha256,
-                                         log.written.result())
+            outcome, event = place.put(self._work, self._manifest, log.game, log.data, log.sha256,
+                                       log.written.result())
         except files.Unreadable as e:
             self._tell("another", log.where, f"{e.filename}: {e.strerror}")
             return None
