@@ -45,25 +45,27 @@ class Reader:
         finally:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _walk(self, folder):
-        if os.path.samefile(folder, self._work):
-            self._tell("other", folder, "the work directory itself")
-            return
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as e:
-            self._tell("damaged", folder, e.strerror)
-            return
-        ours = any(entry.name == workdir.MANIFEST for entry in entries)  # another work directory: only its logs
-        for entry in entries:
-            if entry.name[:1] == "." or (ours and entry.name != "xml"):
+    def _walk(self, top):
+        folders = [top]
+        while folders:
+            folder = folders.pop()
+            try:
+                if os.path.samefile(folder, self._work):
+                    self._tell("other", folder, "the work directory itself")
+                    continue
+                with os.scandir(folder) as entries:
+                    entries = sorted(entries, key=lambda entry: entry.name)
+            except OSError as e:
+                self._tell("damaged", folder, e.strerror)
                 continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from self._walk(entry.path)
-            elif entry.is_file(follow_symlinks=False):
-                yield from self._file(entry.path)
-            else:
-                self._tell("other", entry.path, "a link, or no file")
+            ours = any(entry.name == workdir.MANIFEST for entry in entries)  # another work directory: only its logs
+            entries = [entry for entry in entries if entry.name[:1] != "." and (not ours or entry.name == "xml")]
+            folders += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    yield from self._file(entry.path)
+                elif not entry.is_dir(follow_symlinks=False):
+                    self._tell("other", entry.path, "a link, or no file")
 
     def _file(self, path):
         try:

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import stat
 import struct
+import subprocess
 import tarfile
 import zipfile
 
@@ -74,6 +75,20 @@ def test_links_and_devices_in_archives_and_folders_are_nothing(tmp_path):
     os.symlink(tmp_path, folder / "up")
     os.mkfifo(folder / f"{game(2)}.xml")
     imported(tmp_path, folder, status=0)
+
+
+def test_folders_without_end_are_walked_to_what_can_be_opened(tmp_path):
+    (tmp_path / "logs").mkdir()
+    fd = os.open(tmp_path / "logs", os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=fd)
+        inside = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = inside
+    os.close(fd)
+    (tmp_path / "logs" / f"{A}.xml").write_bytes(log(1))
+    assert "File name too long" in imported(tmp_path, tmp_path / "logs", taken=[1], status=1)
+    subprocess.run(["rm", "-rf", tmp_path / "logs"], check=True)
 
 
 # what unpacks to too much
