@@ -5,8 +5,8 @@ MAKEFLAGS += -r
 .SUFFIXES:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: run check status watch report export-mjai rebuild-index compact recover purge demo bench setup test test-all
-.PHONY: torture help venv settings
+.PHONY: run import check status watch report export-mjai rebuild-index compact recover purge demo bench setup test
+.PHONY: test-all torture help venv settings
 
 include config.mk
 # for lib/cli/makeline.py, which checks what make was called with
@@ -46,6 +46,9 @@ report: venv settings  ## write <work>/report.html: how it stands and how it wen
 
 export-mjai: venv settings  ## write all games as mjai events, for Mortal: <work>/mjai/<game id>.json.gz
 	@bin/export-mjai $(QUIET) --all </dev/null >/dev/null
+
+import: venv settings  ## take in the logs in FROM: a folder, zip, tar, file or SQLite database; make run does the rest
+	@bin/import-logs $(QUIET) >/dev/null
 
 rebuild-index: venv settings  ## write cache/index.json anew
 	@bin/rebuild-index
