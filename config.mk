@@ -20,5 +20,6 @@ DISTRIBUTE  ?= local            # where to encode and verify: local, parallel (G
 HOSTS       ?=                  # parallel: its --sshlogin list, e.g. alpha,me@beta; they share the work directory
 SBATCH      ?=                  # slurm: options for sbatch, e.g. --partition=cpu --cpus-per-task=8
 PIECE       ?= 1000             # games that a machine is given at a time
-REPAIR      ?=                  # 1: check and run delete damaged XML files and queue their games again
+REPAIR      ?=                  # 1: check and run move damaged XML files to trash/, and queue what is lost for download
 DEEP        ?=                  # 1: check also hashes every array of every shard, run mends what that finds
+OUTDATED    ?=                  # 1: run encodes again what an older version of the encoder made

@@ -23,7 +23,7 @@ from lib.rows import schema
 from lib.shards import index, policy, reading
 from lib.shards import verify as shards_verify
 from lib.shards.batch import Batch
-from lib.store import files, workdir
+from lib.store import claims, files, workdir
 
 SEEDS = 38, 31, 24, 6  # self-played tonpuu games with some 200 rows each
 SHARD_ROWS = 250  # one game a shard
@@ -179,7 +179,7 @@ def rows(work):
     hold: a claim's rows are that game's, of the bytes claimed, and no row is claimed twice."""
     manifest, metas, found, taken = Manifest(work), {}, {}, collections.Counter()
     for name, record in manifest.latest.items():
-        if record["status"] != "encoded":
+        if not (record := claims.held(record)):
             continue
         shard = record["shard"]
         if shard not in metas:
@@ -244,11 +244,10 @@ def assert_clean(work):
     """What must hold when all is done: the index is the sum of the claims, nothing is wrong, nothing left aside."""
     manifest = Manifest(work)
     assert index.check(work, manifest.latest) is None
-    live = sum(r["n_samples"] for r in manifest.latest.values() if r["status"] == "encoded")
+    live = sum(claim["n_samples"] for claim in map(claims.held, manifest.latest.values()) if claim)
     built = json.loads((work / "cache" / "index.json").read_bytes())
     assert built["total_rows"] == live == sum(b - a for spans in built["row_ranges"].values() for a, b in spans)
-    found = shards_verify.check(work, reading.names(work), manifest, deep=True)
-    kinds = {(kind, name): why for kind, name, why, _ in found}
+    kinds = {found[:2]: found.why for found in shards_verify.check(work, reading.names(work), manifest, deep=True)}
     assert {kind for kind, _ in kinds} <= {"ok"}, kinds
     assert {kind for kind, _ in logs_verify.check(work, manifest)} <= {"ok", "absent"}
     assert not list(Path(work).rglob(".tmp-*"))

@@ -14,7 +14,7 @@ def is_wanted(work, game, record, retry=False):
     if record is None or status == "corrupt":
         return True
     if status == "downloaded":
-        return not os.path.exists(workdir.xml(work, game))
+        return workdir.log_is_gone(work, game)
     return has_failed(record) and (retry or not is_put_off(record))
 
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from flows import ROOT, environment, script
-from support import downloaded, event, game, log, put, put_shard, sha, tree
+from support import downloaded, event, game, in_cache, log, put, put_shard, sha, tree
 
 from lib.demo.selfplay import play
 from lib.manifest import Manifest
@@ -293,7 +293,7 @@ def test_shards_that_are_wrong_are_named_each_with_its_reason(work):
     shown = run("verify-shards", work)
     found = dict(line.split("\t")[1::-1] for line in shown.stdout.splitlines())
     assert shown.returncode == 1 and found == {
-        "shard_00001": "mismatch", "shard_00002": "orphan", r"../\x1b[2J\n": "mismatch"}
+        "shard_00001": "mismatch", "shard_00002": "orphan", r"../\x1b[2J\n": "mismatch", game(4): "lost"}
     assert shown.stderr.startswith("shard mismatches : 2\norphan shards : 1\nstale rows : 2\n") and tree(work) == before
 
 
@@ -329,7 +329,7 @@ def test_a_full_disk_is_one_line_and_status_1_and_the_next_run_goes_on(full):
     assert run("adopt-xml", full).returncode == 0 and set(Manifest(full).latest) == {A, B, C}
     shown = run("encode-batch", full, "--queued", preexec_fn=limited(100_000))
     assert shown.returncode == 1 and re.fullmatch(r"encode-batch: [^\n]+\n", shown.stderr) and shown.stdout == ""
-    assert os.listdir(os.path.join(full, "cache")) == [] and not Manifest(full).claims
+    assert in_cache(full) == [] and not Manifest(full).claims
     assert run("encode-batch", full, "--queued").stdout.split() == [A, B]
 
 
@@ -350,7 +350,7 @@ def test_a_signal_closes_the_shard_in_the_making_and_says_its_ids(full, signum):
                           env=environment(), **pipes) as p:
         p.stdin.write(f"{A}\n")
         p.stdin.flush()
-        while not os.listdir(os.path.join(full, "cache")):  # the shard in the making
+        while not in_cache(full):  # the shard in the making
             time.sleep(0.01)
         p.send_signal(signum)
         assert p.wait(30) == 128 + signum
@@ -372,3 +372,33 @@ def test_a_file_that_changed_since_its_download_is_left_out(full, logs):
     assert Manifest(full).latest[A]["found"] == sha(logs[0] + b" ")
     put(full, 1, logs[0])
     assert run("adopt-xml", full).stdout == f"{A}\n" and run("encode-batch", full, A).stdout == f"{A}\n"
+
+
+# An empty pipe
+
+@pytest.mark.parametrize("name", ["adopt-xml", "verify-xml"])
+@pytest.mark.parametrize("text", ["", "\n"])
+def test_a_pipe_without_ids_means_none_and_says_what_means_all(full, name, text):
+    """As of `grep nosuch ids | bin/adopt-xml`."""
+    before = tree(full)
+    shown = run(name, full, input=text)
+    assert (shown.returncode, shown.stdout) == (0, "") and tree(full) == before
+    assert f"{name}: no game ids came through the pipe, so nothing was done; --all means all\n" in shown.stderr
+
+
+def test_an_empty_file_means_none_too(full, tmp_path):
+    (tmp_path / "ids").touch()
+    with open(tmp_path / "ids") as f:
+        assert run("adopt-xml", full, stdin=f).stdout == "" and not Manifest(full).latest
+
+
+def test_all_means_all_whatever_stdin_is(full):
+    assert run("adopt-xml", full, "--all", input="").stdout.split() == [A, B, C]
+    assert "xmls (ok) : 3" in run("verify-xml", full, "--all", input=f"{A}\n").stderr
+    assert run("verify-xml", full, "--all", A).returncode == 2
+
+
+def test_nothing_is_repaired_when_no_ids_come(done):
+    put(done, 1, b"damaged")
+    before = tree(done)
+    assert run("verify-xml", done, "--repair", input="").returncode == 0 and tree(done) == before
