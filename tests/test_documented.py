@@ -303,7 +303,7 @@ STAGED = {
     "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
     "verify-xml": damage_a_file, "compact-shards": None, "fetch-index": put_a_zip, "extract-ids": None,
     "update-ids": None,
-    "recover-manifest": lose_a_line, "report": None, "probe-fs": None,
+    "recover-manifest": lose_a_line, "empty-trash": None, "report": None, "probe-fs": None,
 }
 # the others have tests of their own that look at what they print
 ELSEWHERE = {"bench", "bench-cache", "fetch-paipu", "serve-demo", "with-lock", "distribute"}
