@@ -5,14 +5,17 @@ MAKEFLAGS += -r
 .SUFFIXES:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: run check status watch report export-mjai rebuild-index compact recover purge demo bench setup test test-all
-.PHONY: torture help venv settings
+.PHONY: run import check status watch report export-mjai rebuild-index compact recover purge demo bench setup test
+.PHONY: test-all torture help venv settings
 
 include config.mk
+# before make takes it for something of its own, and does it
+$(foreach k,WORK IDS YEAR,$(if $(findstring $$,$(value $k)),$(error $k='$(value $k)': must have no $$)))
 # for lib/cli/makeline.py, which checks what make was called with
-export MAKECMDGOALS
-# the scripts of a run end when the make that the user started ends, however it ends
-export RUN_PID := $(or $(RUN_PID),$(shell echo $$PPID))
+export GOALS := $(MAKECMDGOALS)
+# the scripts of a run end when the make that the user started ends, however it ends; a number means it only here
+export RUN_PID := $(or $(RUN_PID),$(shell cd /proc 2>/dev/null; echo \
+  "$$PPID@$$(cat sys/kernel/random/boot_id 2>/dev/null)/$$(readlink self/ns/pid 2>/dev/null)"))
 export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
@@ -45,6 +48,9 @@ report: venv settings  ## write <work>/report.html: how it stands and how it wen
 
 export-mjai: venv settings  ## write all games as mjai events, for Mortal: <work>/mjai/<game id>.json.gz
 	@bin/export-mjai $(QUIET) --all </dev/null >/dev/null
+
+import: venv settings  ## take in the logs in FROM: a folder, zip, tar, file or SQLite database; make run does the rest
+	@bin/import-logs $(QUIET) >/dev/null
 
 rebuild-index: venv settings  ## write cache/index.json anew
 	@bin/rebuild-index
@@ -82,7 +88,7 @@ test: venv settings  ## run the tests but the slow ones, in some minutes; TORCH=
 test-all: test  ## then those with kills, pip, no-op runs and other machines too
 	@.venv/bin/python -m pytest -m slow $(PYTEST_ARGS)
 
-torture: venv settings  ## kill and fail every writer hundreds of times, some ten minutes, and count what is lost
+torture: venv settings  ## kill and fail every script, some fifteen minutes, and count what is lost; TORTURE=long: hours
 	@bin/make-venv test
 	@.venv/bin/python tests/torture.py
 

@@ -4,6 +4,7 @@ PYTHON      ?= python3          # the interpreter that makes .venv (3.10 to 3.13
 WORK        ?= data/tenhou      # work directory: manifest, xml, cache
 YEAR        ?=                  # year to download, e.g. 2024; empty: only what the manifest has queued
 IDS         ?=                  # file with ids of your own to download, one a line, instead of YEAR
+FROM        ?=                  # make import: the folder, archive, database or file with logs of your own
 ROOMS       ?= 00a9 00e9 00a1 00e1  # table types to download: houou, four players, red fives, open tanyao
 MAX_NEW     ?=                  # new downloads after which a run stops fetching; empty: no limit
 DELAY       ?= 5                # seconds between requests, over all processes and runs of this machine

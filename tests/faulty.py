@@ -3,15 +3,19 @@
 import collections
 import contextlib
 import errno
+import gzip
 import hashlib
 import json
 import os
 import re
 import shutil
 import signal
+import zipfile
 from pathlib import Path
 
+import pytest
 from flows import ROOT, script
+from support import encode_here
 
 from lib.demo.selfplay import play
 from lib.logs import adopt, logfile
@@ -51,14 +55,24 @@ def struck(name, *args, fault="", trace=None, **settings):
     settings |= {"TENHOU_TRACE": str(trace)} if trace else {}
     if not fault:
         settings.pop("TENHOU_FAULT", None)
-    return script(name, *args, settings=settings)
+    return script(name, *args, settings=settings, timeout=300)
 
 
 # What a writer is called with, and how its work directory is made ready: xml/ has the four logs in each.
 
 def ready_to_adopt(work, found):
-    """One log twice: the copy becomes a duplicate."""
+    """One log twice: the copy becomes a duplicate; and one packed, by a name that it has elsewhere."""
     put(work, {**found, game(7): found[game(0)]})
+    (work / "xml" / f"{game(2)}.txt").unlink()
+    (work / "xml" / f"{game(2)}&tw=1.mjlog").write_bytes(gzip.compress(found[game(2)]))
+
+
+def ready_to_import(work, found):
+    """The logs in a zip; one is in xml/ already, damaged."""
+    put(work, {game(1): found[game(1)][:-20]})
+    with zipfile.ZipFile(work / "from.zip", "w", zipfile.ZIP_DEFLATED) as z:
+        for name, data in {**found, game(7): found[game(0)]}.items():
+            z.writestr(f"logs/{name}.mjlog", gzip.compress(data))
 
 
 def ready_to_encode(work, found):
@@ -100,6 +114,7 @@ def ready_to_recover(work, found):
 
 WRITERS = {
     "adopt-xml": ([], ready_to_adopt),
+    "import-logs": ([], ready_to_import),
     "encode-batch": (["--queued", "--shard-rows", SHARD_ROWS, "--jobs", 1], ready_to_encode),
     "encode-batch --layout packed": (["--queued", "--shard-rows", 2 * SHARD_ROWS, "--jobs", 1], ready_to_encode),
     "verify-xml --repair": (["--repair", "--jobs", 1], ready_to_repair),
@@ -121,6 +136,7 @@ def call(writer, work):
         return name, "--work", work, *(work / "game_ids_2024.txt").read_text().split()
     if name == "extract-ids":
         return name, "--work", work, *YEAR, "--output", work / "game_ids_2024.txt"
+    options += [work / "from.zip"] if name == "import-logs" else []
     return name, "--work", work, *options, *(WRITERS[writer][0] if writer in WRITERS else YEAR)
 
 
@@ -162,10 +178,12 @@ def finish(work, found):
     for directory in ("xml", "cache"):
         files.sweep(work / directory)
     manifest = Manifest(work)
-    for name, _ in sorted(workdir.xml_files(work), key=lambda pair: pair[1].name):
-        adopt.take_in(work, manifest, name)
-    batch = Batch(work, manifest, SHARD_ROWS)
-    collections.deque(batch.run(batch.queued()), 0)
+    for name, entry in sorted(workdir.xml_files(work), key=lambda pair: pair[1].name):
+        adopt.take_in(work, manifest, name) if name else adopt.take_in_renamed(work, manifest, entry.name)
+    with pytest.MonkeyPatch.context() as patch:
+        encode_here(patch)
+        batch = Batch(work, manifest, SHARD_ROWS)
+        collections.deque(batch.run(batch.queued()), 0)
     with manifest.locked():
         index.rebuild(work, manifest.latest)
 
@@ -212,7 +230,7 @@ def assert_nothing_half_done(work, found, manifest_is_sound=True):
         assert not manifest_is_sound or all(json.loads(line) for line in lines[:-1] if line)
     for path in (work / "xml").glob("2*.txt"):
         data, right = path.read_bytes(), found.get(path.stem) or found[game(0)]
-        assert data in (right, right + b"x"), path
+        assert data in (right, right + b"x", right[:-20]), path
     for name in reading.names(work):
         assert reading.damage(work, name, reading.read_meta(work, name), deep=True) is None, name
     with contextlib.suppress(FileNotFoundError):
@@ -221,7 +239,8 @@ def assert_nothing_half_done(work, found, manifest_is_sound=True):
 
 def assert_durable(work, writer, printed):
     """A writer prints an id only once its event is on disk."""
-    status = {"adopt-xml": "downloaded", "encode-batch": "encoded", "fetch-paipu": "downloaded"}.get(writer.split()[0])
+    status = {"encode-batch": "encoded", **dict.fromkeys(("adopt-xml", "import-logs", "fetch-paipu"), "downloaded")}
+    status = status.get(writer.split()[0])
     latest = Manifest(work).latest
     assert status is None or {latest[name]["status"] for name in printed.split()} <= {status}
 

@@ -11,7 +11,7 @@ from ..store.errors import Usage
 from . import settings
 
 # what make may be given beside settings
-_OTHERS = {"RUN_PID", "TORCH", "PYTEST_ARGS", "PARALLEL_SSH", "MAKEFLAGS", "SHELL", "TMPDIR", "http_proxy",
+_OTHERS = {"RUN_PID", "TORTURE", "TORCH", "PYTEST_ARGS", "PARALLEL_SSH", "MAKEFLAGS", "SHELL", "TMPDIR", "http_proxy",
            "https_proxy", "no_proxy"}
 
 
@@ -39,7 +39,7 @@ def check():
     for name in line:
         if name not in settings.defaults() and name not in _OTHERS:
             raise Usage(f"{name} is no setting: make help lists them")
-    for name in os.environ.get("MAKECMDGOALS", "").split():
+    for name in os.environ.get("GOALS", "").split():
         if name not in targets():
             raise Usage(f"{name} is no target: make help lists them")
     for name in ("WORK", "IDS"):  # in the environment they stand without what means something to make

@@ -29,13 +29,15 @@ class Fetcher:
         return wanted.is_wanted(self.work, game, self.manifest.latest.get(game), self.retry)
 
     def queued(self):
-        """(first, last): the ids that the manifest has for download, to be asked for before and after new ones.
+        """(first, last): the ids that wait for their download, to be asked for before and after new ones.
 
-        Last come those whose download failed, so that what the server refuses for good keeps nothing else waiting.
+        They are those that the manifest has for it, and imported links. Last come those whose download failed, so that
+        what the server refuses for good keeps nothing else waiting.
         """
-        wanted = [game for game in self.manifest.latest if self.is_wanted(game)]
-        return ([game for game in wanted if not self._failed_before(game)],
-                [game for game in wanted if self._failed_before(game)])
+        due = [game for game in self.manifest.latest if self.is_wanted(game)]
+        return ([*(game for game in due if not self._failed_before(game)),
+                 *wanted.linked(self.work, self.manifest.latest)],
+                [game for game in due if self._failed_before(game)])
 
     def run(self, ids):
         """Download those of `ids` that are wanted; yields each id as its file lands.

@@ -161,7 +161,8 @@ class Session:
                 when = email.utils.parsedate_to_datetime(text)
             except (ValueError, TypeError, OverflowError):
                 return None
-            seconds = (when - datetime.datetime.now(when.tzinfo or None)).total_seconds()
+            utc_now = datetime.datetime.now(datetime.timezone.utc)
+            seconds = (when.replace(tzinfo=when.tzinfo or datetime.timezone.utc) - utc_now).total_seconds()
         if seconds > _LONGEST_PAUSE:
             until = utc(self._pause.stay_away(seconds))
             raise Problem(f"{self.host} asks us to stay away until {until} (HTTP {response.status_code}); "

@@ -1,10 +1,11 @@
 """Adopting: log files that somebody put into xml/ become events of the manifest."""
 
+import contextlib
+import hashlib
 import os
 
-from ..store import trash, workdir
-from ..store.claims import kept
-from . import compare, logfile
+from ..store import files, gid, trash, workdir
+from . import compare, logfile, place, streams
 
 
 def unsettled(work, manifest):
@@ -32,21 +33,49 @@ def take_in(work, manifest, game):
         return "left"
     path = workdir.xml(work, game)
     with manifest.locked() as append:  # reading it under the lock too: others adopt, replace and delete it there
-        record = manifest.latest.get(game)
         try:
             data, sha256 = logfile.read(work, game)
         except FileNotFoundError:
             return "left"
-        if record and not compare.is_news(record, data, sha256):
+        known = (manifest.latest.get(game) or {}).get("status") == "duplicate"
+        news = place.event(work, manifest, game, data, sha256, os.path.getsize(path))
+        if not news:
             return "left"
-        known = bool(record) and record.get("status") == "duplicate"
-        whole = logfile.is_whole(data)
-        twin = logfile.find_twin(work, manifest, game, sha256) if whole else None  # junk is alike often
-        if twin:
+        if news["status"] == "duplicate":
             if not known:
-                append([{"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}])
+                append([news])
             trash.put(work, path)
             return "moved" if known else "duplicate"
-        append([{"gid": game, "status": "downloaded", "sha256": sha256, "size": os.path.getsize(path),
-                 **({} if whole else {"whole": False}), **kept(record)}])
+        append([news])
     return "downloaded"
+
+
+def take_in_renamed(work, manifest, name):
+    """Take in a file of xml/ that is named as logs are elsewhere, packed or not, under its game's id: unpacked.
+
+    Returns (id, outcome of `place.put`), or (None, why it is left there). Raises files.Unreadable, OSError.
+    """
+    path, game = workdir.path(work, "xml", name), gid.of_name(name)
+    try:
+        with files.reading(path), files.open_regular(path) as f:
+            stream = streams.Stream(f)
+            packed = streams.unpacked(stream)
+            data = (streams.Stream(packed) if packed else stream).read(logfile.LIMIT + 1)
+    except FileNotFoundError:
+        return None, "it is gone"
+    except Exception as e:
+        if streams.damages(e) is None:
+            raise
+        return None, f"damaged, or not all of it is here yet: {streams.damages(e)}"
+    if not logfile.is_whole(data):
+        return None, "not a whole log"
+    temporary = files.write_aside(workdir.xml(work, game), data)
+    with manifest.locked() as append:
+        outcome, news = place.put(work, manifest, game, data, hashlib.sha256(data).hexdigest(), temporary)
+        if outcome == "another":
+            return None, f"another log of {game} is here"
+        files.sync_dir(os.path.dirname(path))
+        append([{**news, "source": f"xml/{name}"}] if news else [])
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # its bytes are in their place, or another game's
+    return game, outcome

@@ -91,7 +91,7 @@ def _left(work, latest):
         elif policy.needs_encoding(record, encoder.ENCODER):
             left["encodes"] += 1
     lists = wanted.listed(work, latest)
-    left["downloads"] += sum(lists.values())
+    left["downloads"] += sum(lists.values()) + len(wanted.linked(work, latest))
     return left, lists
 
 

@@ -58,7 +58,7 @@ REASONS = {
     "engine and log disagree on …": ("encode", f"the engine comes to another result than the log; {_REPORT}"),
     "engine fails: …": ("encode", f"what the engine says; {_REPORT}"),
     "a row of more than … tokens": ("encode", f"the schema has no room for it; {_REPORT}"),
-    "the encoder died on it (…)": ("encode", f"twice: out of memory, or a fault of the engine; {_REPORT}"),
+    "the encoder died on it (…)": ("encode", f"twice: no memory, no end, or a fault of the engine; {_REPORT}"),
 }
 
 

@@ -57,8 +57,8 @@ class Batch:
 
         An id of None means that none is there just now: the file `source` can be read when there is. A game that cannot
         be encoded is `failed`, one whose bytes are not the recorded ones is `corrupt` unless it was still being copied
-        when it was adopted, one whose file cannot be read is counted as unreadable and stays as it is. Raises OSError;
-        what was encoded but not yet in place is dropped then, and is encoded again by the next run.
+        when it was adopted, one whose file cannot be read is counted as unreadable and stays as it is. Raises OSError,
+        Problem; what was encoded but not yet in place is dropped then, and is encoded again by the next run.
         """
         try:
             yield from self._count(self._rescued)
@@ -66,8 +66,7 @@ class Batch:
             try:
                 for game in ids:
                     if game is None:
-                        with self._waiting():
-                            self._workers.wait([source])
+                        self._workers.wait([source], self._waiting)
                     elif self._is_ours(game):
                         if "claim" in self.manifest.latest[game] and self._renew([game]):
                             yield from self._count_renewed([game])

@@ -144,6 +144,22 @@ def write_all(found):
     sync_dir(os.path.dirname(path))
 
 
+def write_aside(path, data):
+    """Put `data` (bytes) beside `path`, synced, under the name that is returned: os.rename and sync_dir do the rest."""
+    temporary = temporary_path(path)
+    try:
+        with naming(temporary), open(temporary, "xb", buffering=0) as f:
+            view = memoryview(data)
+            while view:
+                view = view[f.write(view):]
+            os.fsync(f.fileno())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return temporary
+
+
 def sweep(directory):
     """Remove what dead processes of this host left aside in `directory`; of another, what is a day old."""
     with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:

@@ -2,7 +2,7 @@
 
 import functools
 import os
-import re
+import stat
 
 from .. import manifest
 from . import claims, files, gid, identity
@@ -10,8 +10,8 @@ from .errors import Problem
 
 MANIFEST = manifest.FILE
 RUN_LOCK = ".run.lock"
+LINKS = "game_ids_imported.txt"  # ids of links that were imported, for the next run to download
 SHARD = "shard_{:05d}"
-_ALMOST = re.compile(rf"({gid.PATTERN})(?:\.(?:xml|mjlog|log|txt))?(?:\.gz)?")  # names that logs have elsewhere
 
 
 def path(work, *parts):
@@ -83,11 +83,12 @@ def log_is_gone(work, game):
 
 
 def why_foreign(work, name):
-    """What keeps the file `name` of xml/ from being a game's."""
-    if not (name[-4:] == ".txt" and gid.is_gid(name[:-4])):
-        found = _ALMOST.fullmatch(name)
-        return f"rename it to {found[1]}.txt" if found else "its name is no game id"
+    """What keeps the file `name` of xml/ from being a game's; None for a file named as logs are elsewhere."""
     path = os.path.join(work, "xml", name)
+    if not gid.of_name(name):
+        return "its name is no game id"
+    if stat.S_ISREG(os.lstat(path).st_mode):
+        return None
     return "it is a link" if os.path.islink(path) else "it is a directory" if os.path.isdir(path) else "it is no file"
 
 

@@ -1,6 +1,9 @@
 """The scripts of the pipeline through their real command lines: what they print, where, and how they end."""
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import re
 import resource
@@ -260,15 +263,36 @@ def test_what_is_no_file_stops_nothing_and_is_not_followed(done, tmp_path, logs,
     assert Manifest(done).latest[game(7)]["status"] == "downloaded" and (tmp_path / "outside").read_bytes() == log(7)
 
 
-@pytest.mark.parametrize("suffix", ["", ".xml", ".mjlog", ".log", ".xml.gz", ".txt.gz", ".gz"])
-def test_adopting_says_what_a_log_by_almost_its_name_is_to_be_renamed_to(work, logs, suffix):
-    path = os.path.join(work, "xml", f"{A}{suffix}")
-    with open(path, "wb") as f:
-        f.write(logs[0])
+@pytest.mark.parametrize("name", [A, f"{A}.xml", f"{A}.MJLOG", f"{A.upper()}.txt", f"{A}&tw=2.mjlog", f"log_{A}.log"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_a_log_by_the_name_that_it_has_elsewhere_is_adopted_under_its_own_and_unpacked(work, name, pack):
+    data = log(1)
+    with open(os.path.join(work, "xml", name), "wb") as f:
+        f.write(pack(data))
+    shown = run("verify-xml", work)
+    assert shown.stdout == f"unknown\t{name}\n" and shown.returncode == 0
     shown = run("adopt-xml", work)
-    told = re.fullmatch(rf"adopt-xml: xml/'{A}{re.escape(suffix)}': rename it to (\S+): left alone\n.*\n", shown.stderr)
-    os.rename(path, os.path.join(work, "xml", told[1]))
+    assert shown.stdout == f"{A}\n" and shown.stderr == "adopt-xml: 1 adopted, 0 duplicates\n"
+    assert tree(os.path.join(work, "xml")) == {f"{A}.txt": data}
+    record = Manifest(work).latest[A]
+    assert (record["sha256"], record["source"]) == (sha(data), f"xml/{name}")
+    assert run("verify-xml", work).stdout == ""
+
+
+@pytest.mark.parametrize(("data", "why"), [
+    (b"<mjloggm><GO/>", "not a whole log"), (b"a page", "not a whole log"), (b"", "not a whole log"),
+    (gzip.compress(log(1))[:40], "damaged, or not all of it is here yet: .*"),
+    (log(1, rows=9), f"another log of {A} is here")])
+def test_what_only_has_the_name_of_a_log_stays_where_it_is(work, data, why):
+    put(work, 1, log(1))
     assert run("adopt-xml", work).stdout == f"{A}\n"
+    with open(os.path.join(work, "xml", f"{A}.mjlog"), "wb") as f:
+        f.write(data)
+    before = tree(work)
+    shown = run("adopt-xml", work)
+    told = f"adopt-xml: xml/'{A}.mjlog': {why}: left alone\nadopt-xml: 0 adopted, 0 duplicates\n"
+    assert re.fullmatch(told, shown.stderr)
+    assert tree(work) == before
 
 
 @pytest.mark.parametrize(("make", "what"), [
