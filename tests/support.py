@@ -168,3 +168,10 @@ def tree(work):
                 with open(path, "rb") as f:
                     found[os.path.relpath(path, work)] = f.read()
     return found
+
+
+def in_xml(work):
+    """name -> bytes of every file of xml/ but its marker."""
+    found = tree(os.path.join(work, "xml"))
+    del found[identity.MARKER]
+    return found

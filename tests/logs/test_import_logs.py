@@ -14,7 +14,7 @@ import zipfile
 
 import pytest
 from flows import script
-from support import downloaded, event, game, log, put, sha, tree
+from support import downloaded, event, game, in_xml, log, put, sha, tree
 
 from lib.logs import adopt, imports, logfile, sources
 from lib.manifest import Manifest
@@ -84,7 +84,7 @@ def test_a_log_is_taken_in_whatever_its_name_and_packing(work, tmp_path, name, p
     assert done.ids == [A] and not done.told and tree(tmp_path / "logs") == before
     assert record(work, 1) | {"ts": ""} == {"ts": "", "gid": A, "status": "downloaded", "sha256": sha(log(1)),
                                            "size": len(log(1)), "source": str(path)}
-    assert tree(os.path.join(work, "xml")) == {f"{A}.txt": log(1)}
+    assert in_xml(work) == {f"{A}.txt": log(1)}
 
 
 def test_a_hidden_id_is_made_plain(work, tmp_path):
@@ -112,7 +112,7 @@ def test_an_archive_is_known_by_what_it_is_and_its_members_are_taken_in(work, tm
     (tmp_path / name).write_bytes(ARCHIVES[what]())
     done = Done(work, tmp_path / name)
     assert sorted(done.ids) == [A, B, C] and not done.told
-    assert tree(os.path.join(work, "xml")) == {f"{game(n)}.txt": log(n) for n in (1, 2, 3)}
+    assert in_xml(work) == {f"{game(n)}.txt": log(n) for n in (1, 2, 3)}
     assert record(work, 1)["source"].startswith(f"{tmp_path / name}: ") and A in record(work, 1)["source"]
 
 
@@ -274,7 +274,7 @@ def test_the_same_bytes_under_another_id_are_a_duplicate_once(work, tmp_path):
         done = Done(work, *sorted(tmp_path.glob("*.*")))
         assert done.ids == ids and done.tally == tally and not done.told
     assert record(work, 2)["alias_of"] == A and record(work, 2)["source"] == str(tmp_path / f"{B}.xml")
-    assert list(tree(os.path.join(work, "xml"))) == [f"{A}.txt"]
+    assert list(in_xml(work)) == [f"{A}.txt"]
 
 
 def test_two_logs_of_one_game_in_one_import_the_first_stays(work, tmp_path):
@@ -320,7 +320,7 @@ def test_many_logs_come_in_in_batches_and_only_once(work, tmp_path, monkeypatch)
     (tmp_path / "z").write_bytes(zipped({f"{game(n)}.xml": log(n % 90) for n in range(100)}))
     done = Done(work, tmp_path / "z")
     assert len(done.ids) == 90 and done.tally == {"downloaded": 90, "duplicate": 10}
-    assert len(os.listdir(os.path.join(work, "xml"))) == 90
+    assert len(in_xml(work)) == 90
     assert Done(work, tmp_path / "z").tally == {"known": 100}
 
 

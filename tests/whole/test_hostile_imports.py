@@ -14,7 +14,7 @@ import zipfile
 
 import pytest
 from flows import measured, quick_and_small
-from support import game, log, tree
+from support import game, in_xml, log, tree
 
 A = game(1)
 MB = 1 << 20
@@ -26,7 +26,7 @@ def imported(tmp_path, *paths, taken=(), status=None):
     quick_and_small(seconds, memory)
     assert sorted(stdout.split()) == sorted(game(n) for n in taken), stderr
     assert status in (None, status_found), stderr
-    assert sorted(tree(tmp_path / "w" / "xml")) == [".work-id", *sorted(f"{game(n)}.txt" for n in taken)]
+    assert sorted(in_xml(tmp_path / "w")) == sorted(f"{game(n)}.txt" for n in taken)
     assert not [path for path in tree(tmp_path / "w") if ".tmp-" in path]
     return stderr
 
