@@ -191,6 +191,11 @@ class Workers:
             task[2] = "died", f"the encoder died on it ({how})"
 
 
+def _say(out, what):
+    out.write(what)
+    out.flush()
+
+
 def _main(work, pid, talk):
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, signal.SIG_IGN)
@@ -201,9 +206,9 @@ def _main(work, pid, talk):
     os.dup2(2, 1)  # what the engine may print is no answer
     os.close(talk)
     try:
-        os.write(out.fileno(), IDENTITY)
+        _say(out, IDENTITY)
         for line in sys.stdin:
-            os.write(out.fileno(), _TAKEN)
+            _say(out, _TAKEN)
             signal.setitimer(signal.ITIMER_REAL, DEADLINE)
             found = answer(work, *json.loads(line))
             signal.setitimer(signal.ITIMER_REAL, 0)
