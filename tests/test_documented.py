@@ -12,20 +12,19 @@ import sys
 
 import pytest
 from flows import ROOT, environment, make
+from modules import MODULES, SCRIPTS
 
 from lib.cli import helppage, settings
 from lib.demo import selfplay
 from lib.demo.demo_year import DemoYear
-from lib.mahjong.game import UNSUPPORTED
 from lib.mahjong.mjlog import Unencodable
+from lib.mahjong.table_type import UNSUPPORTED
 from lib.report import reasons
 from lib.rows.encoder import encode_game
 from lib.store import errors
 
 README = (ROOT / "README.md").read_text()
-SCRIPTS = sorted(path.name for path in (ROOT / "bin").iterdir())
-DOCSTRINGS = {name: ast.get_docstring(ast.parse(text), clean=False) for name in SCRIPTS
-              if (text := (ROOT / "bin" / name).read_text()).startswith("#!/usr/bin/env python3")}
+DOCSTRINGS = {path.name: ast.get_docstring(ast.parse(path.read_text()), clean=False) for path in SCRIPTS}
 EXAMPLES = {name: helppage.sections(doc)[1] for name, doc in DOCSTRINGS.items()}
 
 
@@ -35,7 +34,7 @@ def table(head):
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in body]
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", os.listdir(ROOT / "bin"))
 def test_every_script_is_in_the_readme(name):
     assert name in re.findall(r"`([a-z-]+)`", " ".join(row[0] for row in table("script | in → out")))
 
@@ -62,13 +61,20 @@ def test_help_of_make_has_every_target_and_every_knob_with_its_value_and_the_rea
     shown = make("help", "WORK=some/where", "USER_AGENT=it's us; $(HOME)", "MAX_NEW=7").stdout
     phony = set(" ".join(re.findall(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.M)).split())
     targets = set(re.findall(r"^  ([a-z-]+) +\S", shown, re.M))
-    assert targets == phony - {"steps", "check-first", "adopt", "encode", "settings"}
+    assert targets == phony - {"venv", "settings"}
     assert targets <= set(re.findall(r"make ([a-z-]+)", README))
     values = {"WORK": "some/where", "USER_AGENT": f"it's us; {os.environ['HOME']}", "MAX_NEW": "7"}
     values = settings.defaults() | values
     for name, value in values.items():
         found = re.search(rf"^  {name} +{re.escape(value or '-')} *\n? +(\S.*)", shown, re.M)
         assert found and f"# {found[1]}" in (ROOT / "config.mk").read_text(), name
+
+
+def test_the_pythons_that_will_do_are_those_of_pyproject_toml():
+    pyproject = (ROOT / "pyproject.toml").read_text()
+    first, after = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', pyproject).groups()
+    for text in (README, (ROOT / "config.mk").read_text()):
+        assert re.findall(r"3\.\d+ to 3\.\d+", text) == [f"3.{first} to 3.{int(after) - 1}"]
 
 
 def test_readme_and_help_say_the_same_of_how_long_the_demo_takes():
@@ -78,17 +84,20 @@ def test_readme_and_help_say_the_same_of_how_long_the_demo_takes():
 
 
 def test_the_last_lines_of_the_demo_can_be_pasted(tmp_path):
-    next_step = re.search(r'^echo "(mkdir .*)"$', (ROOT / "bin" / "demo").read_text(), re.M)[1]
+    steps = re.findall(r'^echo "(make .*)"$', (ROOT / "bin" / "demo").read_text(), re.M)
+    assert [step.split()[1] for step in steps] == ["import", "run", "run"]
     (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / f"{GAME}.txt").touch()
-    subprocess.run(["bash", "-ec", next_step], cwd=tmp_path, env=environment(HOME=str(tmp_path)), check=True)
+    (tmp_path / "logs" / f"{GAME}.mjlog").write_bytes(selfplay.play(3, hanchan=False))
+    for step in steps[:2]:
+        step = step.replace("WORK=data", f"WORK={tmp_path}/data")
+        subprocess.run(["bash", "-ec", step], cwd=ROOT, env=environment(HOME=str(tmp_path)), check=True)
     assert (tmp_path / "data" / "tenhou" / "xml" / f"{GAME}.txt").exists()
 
 
 @pytest.mark.parametrize("name", settings.defaults())
 def test_every_knob_is_used(name):
-    users = [ROOT / "Makefile", *(ROOT / "bin").iterdir(), *(ROOT / "lib").rglob("*.py")]
-    assert any(re.search(rf'"{name}"|\$\({name}[):]', path.read_text()) for path in users)
+    users = [ROOT / "Makefile", *(ROOT / "bin").iterdir(), *MODULES.values()]
+    assert any(re.search(rf'"{name}"|\$\({name}[):]|\${{{name}-', path.read_text()) for path in users)
 
 
 # The reasons of failed events
@@ -115,7 +124,7 @@ def written():
     """Every text that our code can put in `error` of a failed event: what Unencodable and Fault are raised with, and
     what is answered as "failed". Those of lists are about lists of games, not about games."""
     found = []
-    for path in sorted((ROOT / "lib").rglob("*.py")):
+    for path in sorted(MODULES.values()):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             given = None
@@ -143,8 +152,7 @@ def test_every_reason_that_the_code_can_give_is_in_the_table_and_no_other():
 
 
 def test_no_other_place_writes_failed_events():
-    places = [path.name for path in [*(ROOT / "lib").rglob("*.py"), *(ROOT / "bin").iterdir()]
-              for node in ast.walk(ast.parse(path.read_text()) if path.name != "demo" else ast.Module([], []))
+    places = [path.name for path in [*MODULES.values(), *SCRIPTS] for node in ast.walk(ast.parse(path.read_text()))
               if isinstance(node, ast.Dict) and "'status': 'failed'" in ast.unparse(node)]
     assert sorted(places) == ["batch.py", "fetcher.py"]
 
@@ -186,13 +194,13 @@ def house(tmp_path_factory):
     here = tmp_path_factory.mktemp("house")
     for name in ("bin", "lib"):
         shutil.copytree(ROOT / name, here / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("Makefile", "config.mk", "requirements.txt", "requirements-report.txt"):
+    for name in ("Makefile", "config.mk", "pyproject.toml"):
         shutil.copy(ROOT / name, here)
-    (here / ".venv").mkdir()
-    for name in (".ready", ".report-ready"):
-        (here / ".venv" / name).touch()
+    (here / ".venv").symlink_to(ROOT / ".venv")
     (here / "data" / "tenhou" / "xml").mkdir(parents=True)
     (here / "data" / "demo").symlink_to("tenhou")
+    (here / "logs").mkdir()
+    (here / "logs" / "2024010100gm-00a9-0000-3b1a11de.mjlog").write_bytes(selfplay.play(9, hanchan=False))
     for seed, game in enumerate((GAME, "2024010101gm-00a9-0000-00000001", "2024010102gm-00e1-0000-00000002")):
         (here / "data" / "tenhou" / "xml" / f"{game}.txt").write_bytes(selfplay.play(seed, hanchan=False))
     return here
@@ -232,7 +240,7 @@ def test_transcripts_of_the_readme_are_what_the_commands_print(house):
     for command, lines in transcripts(README):
         if command in UNSAFE or MACHINES in command or (command.startswith("make report") and not has_matplotlib()):
             continue
-        shown = shell(house, command)
+        shown = shell(house, command, HOME=str(house))
         assert "rror" not in shown, command
         if lines:
             seen += 1
@@ -244,8 +252,14 @@ def has_matplotlib():
     return subprocess.run([sys.executable, "-c", "import matplotlib"], stderr=subprocess.DEVNULL).returncode == 0
 
 
-def put_logs_at_home(house):
+def put_logs_to_import(house):
+    shutil.rmtree(house / "logs")
     (house / "logs").mkdir()
+    shutil.copy(house / "data" / "tenhou" / "xml" / f"{GAME}.txt", house / "logs" / f"{GAME}.xml")
+    (house / "logs" / "2024010105gm-00a9-0000-00000005.mjlog").write_bytes(selfplay.play(5, hanchan=False))
+
+
+def put_logs_at_home(house):
     (house / "logs" / "2024010103gm-00a9-0000-00000003.txt").write_bytes(selfplay.play(3, hanchan=False))
     (house / "logs" / "2024010104gm-00b9-0000-00000004.txt").write_bytes(
         re.sub(rb'(<GO type=")\d+', rb"\g<1>185", selfplay.play(4, hanchan=False)))
@@ -278,11 +292,17 @@ def lose_a_line(house):
         f.write("torn\n")
 
 
+def forget_exports(house):
+    shutil.rmtree(house / "data/tenhou/mjai", ignore_errors=True)
+
+
 # in this order, each after what makes ready for it
 STAGED = {
-    "cache-cat": None, "adopt-xml": put_logs_at_home, "manifest-status": note_a_failure,
-    "encode-batch": None, "manifest-latest": None, "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
+    "cache-cat": None, "export-mjai": forget_exports, "import-logs": put_logs_to_import, "adopt-xml": put_logs_at_home,
+    "manifest-status": note_a_failure, "encode-batch": None, "manifest-latest": None,
+    "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
     "verify-xml": damage_a_file, "compact-shards": None, "fetch-index": put_a_zip, "extract-ids": None,
+    "update-ids": None,
     "recover-manifest": lose_a_line, "report": None, "probe-fs": None,
 }
 # the others have tests of their own that look at what they print

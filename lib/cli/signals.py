@@ -1,4 +1,4 @@
-"""The wish that a script end: a signal, or the end of the make that started it. Only scripts import this module."""
+"""Signals, and the end of the make that started a script: the wish that it end. Only scripts import this module."""
 
 import signal
 

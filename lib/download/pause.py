@@ -1,4 +1,4 @@
-"""Whose turn it is to ask a server: one process of this machine, with pauses, and not before the server wishes."""
+"""The pause between requests: one process of this machine asks a server, and not before the server wishes."""
 
 import contextlib
 import time

@@ -12,7 +12,7 @@ from ..shards import policy, reading, verify
 from ..store import clock, locks, workdir
 from . import reasons
 
-PARTS = ("xml", "cache")  # folders whose disk use is told one by one
+PARTS = ("xml", "cache", "trash")  # folders whose disk use is told one by one
 
 
 def gather(work, events):
@@ -29,7 +29,7 @@ def gather(work, events):
         "free": shutil.disk_usage(work).free, "bad_lines": len(events.bad),
     }
     end, rates = events.last_run()
-    found["last_event"] = end and end.strftime("%Y-%m-%dT%H:%M:%SZ")
+    found["last_event"] = end and clock.utc(end.timestamp())
     found["at_work"] = locks.is_held(workdir.path(work, workdir.RUN_LOCK))
     left, found["lists"] = _left(work, events.latest)
     off = [record for record in records if wanted.is_put_off(record)]
@@ -45,17 +45,22 @@ def gather(work, events):
 def _shards(work, events):
     """What `make check` tells of the shards, and how many there are of each layout."""
     tally = collections.Counter()
-    for kind, _, _, stale in verify.check(work, reading.names(work), events):
-        tally[kind] += 1
-        tally["stale"] += stale
+    for found in verify.check(work, reading.names(work), events, encoder=encoder.ENCODER):
+        tally[found.kind] += 1
+        tally["stale"] += found.stale
+        tally["outdated"] += found.outdated
     layouts = collections.Counter()
     for name in reading.names(work):
         try:
             layouts[reading.read_meta(work, name)["layout"]] += 1
-        except (OSError, ValueError):
+        except reading.Damaged:
             layouts["damaged"] += 1
+        except reading.Foreign:
+            layouts["of another version"] += 1
+        except OSError:
+            layouts["unreadable"] += 1
     return {"shards": dict(layouts), "shard_mismatches": tally["mismatch"], "orphan_shards": tally["orphan"],
-            "stale_rows": tally["stale"]}
+            "stale_rows": tally["stale"], "outdated_rows": tally["outdated"]}
 
 
 def disk(work):
@@ -86,12 +91,12 @@ def _left(work, latest):
         elif policy.needs_encoding(record, encoder.ENCODER):
             left["encodes"] += 1
     lists = wanted.listed(work, latest)
-    left["downloads"] += sum(lists.values())
+    left["downloads"] += sum(lists.values()) + len(wanted.linked(work, latest))
     return left, lists
 
 
 def lines(found):
-    """What a survey found as lines `name : value` for a terminal of 80 columns."""
+    """What `gather` found as lines `name : value` for a terminal of 80 columns."""
     yield from (f"{plain(status)[:60]} : {n}" for status, n in found["statuses"].items())
     yield f"games : {found['games']}"
     yield f"rows : {found['rows']}"
@@ -99,6 +104,8 @@ def lines(found):
     yield f"shards : {sum(found['shards'].values())}" + (f" ({layouts})" if layouts else "")
     for name in ("shard_mismatches", "orphan_shards", "stale_rows"):
         yield f"{name.replace('_', ' ')} : {found[name]}"
+    if found["outdated_rows"]:
+        yield f"outdated rows : {found['outdated_rows']}"
     parts = ", ".join(f"{name} {size(n)}" for name, n in found["disk"].items() if n)
     yield f"disk use : {size(sum(found['disk'].values()))}{f' ({parts})' if parts else ''}, {size(found['free'])} free"
     for name, kind in (("download", "downloads"), ("encode", "encodes")):

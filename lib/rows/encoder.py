@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from ..mahjong import game
+from ..mahjong import game, points
+from ..mahjong.judge import judge
 from ..mahjong.mjlog import Unencodable
-from .replay import replay
+from .decisions import decisions
 from .schema import ARRAYS, MAX_SEQ_LEN, TOKEN_FEATURES
 
-ENCODER = {"name": "paipu", "version": "1"}
+ENCODER = {"name": "paipu", "version": "2"}
 
 PIECE_ROWS = 64  # 500 kB: what is unfolded is still in the processor's cache when it is written
 ROW_BYTES = MAX_SEQ_LEN * TOKEN_FEATURES
@@ -16,34 +17,37 @@ SCORE = 13  # the segment: one for each seat, four tokens apart
 COUNTED = ((6, 8), (7, 4), (8, 70), (9, 18))  # honba, sticks, tiles left, own discards
 
 
-def encode_game(data):
+def encode_game(data, judged=True):
     """The rows of a game log (bytes) as {name: array of n rows}, shapes and dtypes as in schema.ARRAYS, origin.game 0.
 
-    All or nothing: raises Unencodable, and nothing else, whatever the bytes.
+    judged: whether the engine, too, has to play the game through, to the log's points; it does so in any case if there
+    is a reason to doubt. All or nothing: raises Unencodable, and nothing else, whatever the bytes.
     """
-    return unfold(encode_folded(data))
+    return unfold(encode_folded(data, judged))
 
 
-def encode_folded(data):
+def encode_folded(data, judged=True):
     """As `encode_game`, but without padding: a fifteenth of the bytes, for another process to `unfold`.
 
     text: the tokens of all rows, one after the other; lengths (n,): how many bytes each row has of it; points (n, 4):
     of all seats; the rest as in schema.ARRAYS.
     """
-    hands, final = game.read(data)
+    hands, final, doubtful = game.read(data)
     first = hands[0]
     if first.wind or first.dealer or first.honba or first.sticks:
         raise Unencodable("incomplete: the log does not begin with east 1")
     rows, sizes = [], []
+    judged = judged or doubtful
     for k, (hand, following) in enumerate(zip(hands, [*hands[1:], final], strict=True)):
         try:
-            found = replay(hand, following)
+            found = decisions(hand)
+            (judge if judged else points.follow)(hand, following)
         except Unencodable as error:
             raise Unencodable(f"hand {k}: {error}") from None
         rows += found
         sizes.append(len(found))
     n = len(rows)
-    seats, labels, masks, texts, points = zip(*rows, strict=True) if rows else ((),) * 5
+    seats, labels, masks, texts, scores = zip(*rows, strict=True) if rows else ((),) * 5
     if max(map(len, texts), default=0) > ROW_BYTES:
         raise Unencodable(f"a row of more than {MAX_SEQ_LEN} tokens")
     origin, outcome = (np.zeros(n, ARRAYS[name][1]) for name in ("origin", "outcome"))
@@ -56,7 +60,7 @@ def encode_folded(data):
     return {
         "text": b"".join(texts),
         "lengths": np.array([len(text) for text in texts], np.int32),
-        "points": np.array(points, np.float64).reshape(n, 4),
+        "points": np.array(scores, np.float64).reshape(n, 4),
         "action_mask": np.frombuffer(bytearray().join(masks), np.uint8).reshape(n, *ARRAYS["action_mask"][0]),
         "labels": np.array(labels, ARRAYS["labels"][1]),
         "origin": origin,

@@ -1,8 +1,8 @@
 """Processes that read and encode games, for one process that writes. Results come in the order of the games.
 
-A worker is `python -m lib.rows.workers WORK PARENT STDERR`. It says what it is (IDENTITY), then takes games: a line
-[gid, sha256] on its stdin, TAKEN and a pickled answer on its stdout. It is deaf to signals, because the process that
-started it decides, and ends with that one. What happens to a worker before TAKEN says nothing about a game.
+A worker is `python -m lib.rows.workers WORK JUDGE PARENT STDERR`. It says what it is (IDENTITY), then takes games: a
+line [gid, sha256] on its stdin, TAKEN and a pickled answer on its stdout. It is deaf to signals, because the process
+that started it decides, and ends with that one. What happens to a worker before TAKEN says nothing about a game.
 """
 
 import collections
@@ -19,6 +19,7 @@ import sys
 
 from ..cli import settings
 from ..logs import logfile
+from ..mahjong.judge import is_judged
 from ..store import files, parent
 from ..store.errors import Problem
 from . import encoder
@@ -44,12 +45,17 @@ IDENTITY = _identity()
 _PYTHON = os.path.join(os.path.realpath(os.path.dirname(sys.executable)), os.path.basename(sys.executable))
 
 
-def answer(work, game, sha256):
+def answer(work, game, sha256, one_in=1):
     """What comes of a game's file that should have this hash: ('encoded', folded rows), ('failed', reason), ('corrupt',
-    hash found), ('missing', None), ('unreadable', why), and, from Workers, ('died', reason) or ('error', OSError)."""
+    hash found), ('missing', None), ('unreadable', why), and, from Workers, ('died', reason) or ('error', OSError).
+
+    The judge looks at one game in so many.
+    """
     try:
         data, found = logfile.read(work, game)
-        return ("encoded", encoder.encode_folded(data)) if found == sha256 else ("corrupt", found)
+        if found != sha256:
+            return "corrupt", found
+        return "encoded", encoder.encode_folded(data, is_judged(game, one_in))
     except encoder.Unencodable as e:
         return "failed", str(e)
     except files.Unreadable as e:
@@ -61,11 +67,11 @@ def answer(work, game, sha256):
 class _Worker:
     """A process, the task that it was given last, and how far it is with that."""
 
-    def __init__(self, work):
+    def __init__(self, work, judge):
         talk = os.dup(2)
         try:
             self.process = subprocess.Popen(
-                [_PYTHON, "-m", "lib.rows.workers", work, str(os.getpid()), str(talk)], cwd=settings.ROOT,
+                [_PYTHON, "-m", "lib.rows.workers", work, *map(str, (judge, os.getpid(), talk))], cwd=settings.ROOT,
                 env=os.environ | {"PYTHONSAFEPATH": ""},  # or it would not find lib in its current directory
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pipesize=_ANSWER,
                 pass_fds=[talk],  # stderr from when it has started: what keeps it from that is for us to tell
@@ -115,8 +121,8 @@ class _Worker:
 class Workers:
     """`jobs` workers, started when there is work for them."""
 
-    def __init__(self, work, jobs):
-        self._work, self._jobs = os.path.abspath(work), jobs
+    def __init__(self, work, jobs, judge=1):
+        self._work, self._jobs, self._judge = os.path.abspath(work), jobs, judge
         self._tasks = collections.deque()  # [game, sha256, answer or None, tries], in the order of the games
         self._idle, self._busy = [], {}  # workers; stdout's number -> worker
 
@@ -165,7 +171,7 @@ class Workers:
         self._tasks.clear()
 
     def _give(self, task):
-        worker = self._idle.pop() if self._idle else _Worker(self._work)
+        worker = self._idle.pop() if self._idle else _Worker(self._work, self._judge)
         worker.give(task)
         self._busy[worker.process.stdout.fileno()] = worker
 
@@ -196,7 +202,7 @@ def _say(out, what):
     out.flush()
 
 
-def _main(work, pid, talk):
+def _main(work, judge, pid, talk):
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the deadline: it ends also what does not come back to Python
@@ -210,7 +216,7 @@ def _main(work, pid, talk):
         for line in sys.stdin:
             _say(out, _TAKEN)
             signal.setitimer(signal.ITIMER_REAL, DEADLINE)
-            found = answer(work, *json.loads(line))
+            found = answer(work, *json.loads(line), judge)
             signal.setitimer(signal.ITIMER_REAL, 0)
             pickle.dump(found, out, pickle.HIGHEST_PROTOCOL)
             out.flush()
@@ -219,4 +225,4 @@ def _main(work, pid, talk):
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    _main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -180,7 +180,7 @@ def rows(path, meta, wanted):
 
 def damage(path, meta, deep=False):
     """What is wrong with the files in the directory `path` against its `meta`, as text; None if nothing is. deep: hash
-    them too."""
+    them too. Raises OSError if one cannot be read."""
     try:
         found = os.path.getsize(os.path.join(path, FILE))
         blocks = [(int(n), int(size)) for n, size in meta["blocks"]]
@@ -192,6 +192,6 @@ def damage(path, meta, deep=False):
             return f"{FILE}: its sha256 is not the one in meta.json"
     except (KeyError, TypeError, ValueError) as e:
         return f"meta.json has no sound list of blocks: {e!r}"
-    except OSError as e:
-        return f"{FILE} cannot be read: {e}"
+    except FileNotFoundError:
+        return f"{FILE} is gone"
     return None

@@ -32,16 +32,23 @@ class Cache:
 
     validation: the fraction of games, by a hash of the gid, that are `split` "validation"; the others are "train". No
     game changes sides when others are added, and a larger fraction keeps those that a smaller one had.
+
+    encoder: show only rows that this version of the encoder made (text, as in index.json); None: all.
+    encoders: version -> rows, of all that are live; the version is None where it is not known.
     """
 
-    def __init__(self, path, validation=0.05):
+    def __init__(self, path, validation=0.05, encoder=None):
         """Read index.json. Raises CacheError."""
         self.path, self.validation, self._metas = os.fspath(path), validation, {}
         try:
             with open(os.path.join(self.path, "index.json"), encoding="utf-8") as f:
                 index = json.load(f)
             self._check_schema(index["schema"])
-            self.shards = [entry["path"] for entry in index["shards"]]
+            made, self.encoders = index.get("encoders", {}), {}
+            for entry in index["shards"]:
+                version = made.get(entry["path"])
+                self.encoders[version] = self.encoders.get(version, 0) + entry["n_rows"]
+            self.shards = [entry["path"] for entry in index["shards"] if encoder in (None, made.get(entry["path"]))]
             spans = [(number, start, stop) for number, name in enumerate(self.shards)
                      for start, stop in index["row_ranges"][name]]
         except (FileNotFoundError, NotADirectoryError):
@@ -54,6 +61,8 @@ class Cache:
             raise CacheError(f"{self.path}: index.json: {e.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise CacheError(f"{self.path}: index.json is damaged: `make rebuild-index` writes it anew") from None
+        if encoder is not None and encoder not in self.encoders:
+            raise CacheError(f"{self.path}: no rows of encoder version {encoder!r}; versions and rows: {self.encoders}")
         self._shard, self._start, stop = np.array(spans, np.int64).reshape(-1, 3).T
         self._first = np.concatenate([[0], np.cumsum(stop - self._start)])  # number of each span's first row
 

@@ -14,6 +14,7 @@ from flows import ROOT, environment, make, records, script
 from machines import until
 
 from lib.demo.selfplay import play
+from lib.rows import encoder
 from lib.store import files
 
 GAMES = {f"202402010{i}gm-00e1-0000-0000000{i}": i for i in range(6)}
@@ -174,7 +175,8 @@ def test_a_tree_that_is_upgraded_during_a_run_ends_it_before_rows_of_two_version
     encode.stdin.flush()
     assert encode.stdout.readline() == f"{first}\n"
     path, = tree.glob("lib/**/encoder.py") if change == "version" else tree.glob("lib/**/mjlog.py")
-    old, new = ('"version": "1"', '"version": "1.1"') if change == "version" else ('"""', '"""Another: ')
+    version = f'"version": "{encoder.ENCODER["version"]}'
+    old, new = (version, version + '.1') if change == "version" else ('"""', '"""Another: ')
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
     for pid in workers_of(encode):  # or it would go on with the code that it has

@@ -180,7 +180,7 @@ def test_damage_is_found(tmp_path, layout):
     victim.write_bytes(whole[:-1])
     assert reading.damage(work, name, meta)
     victim.unlink()
-    assert "cannot be read" in reading.damage(work, name, meta)
+    assert "is gone" in reading.damage(work, name, meta)
 
 
 def test_meta_that_disagrees_with_the_file_is_damage(played):

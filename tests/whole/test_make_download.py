@@ -4,6 +4,7 @@ import calendar
 import contextlib
 import datetime
 import email.utils
+import gzip
 import itertools
 import os
 import random
@@ -39,6 +40,7 @@ def asked(requests):
     return [r["gid"] for r in requests if r["gid"]]
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_every_game_is_encoded_once_and_asked_for_once(tmp_path):
     work, delay, chance = tmp_path / "w", 0.25, random.Random(5)
     with stand_in(tmp_path, "--games", 25) as (url, log):
@@ -81,6 +83,7 @@ def test_nothing_to_do_asks_the_server_for_nothing_and_says_so(tmp_path):
         assert len(log()) == before
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_repaired_and_fetched_again(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 2) as (url, _):
@@ -97,6 +100,7 @@ def test_a_damaged_file_is_repaired_and_fetched_again(tmp_path):
         assert cache(work) == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "reason"), [
     ("404", "HTTP 404"), ("503", "HTTP 503"), ("empty", "empty body"), ("short", "short body"),
     ("html", "HTML page instead of a log"), ("reset", "connection reset"), ("slow", "timed out after 1 s"),
@@ -495,6 +499,7 @@ def test_max_new_caps_the_downloads_of_a_run(tmp_path):
         assert len(records(work)) == 2
 
 
+@pytest.mark.slow
 def test_a_duplicate_is_recorded_and_its_file_deleted(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 4, "--duplicates", 1) as (url, _):
@@ -532,12 +537,23 @@ def test_rooms_may_be_written_in_capitals(tmp_path):
 
 
 def test_rooms_whose_games_cannot_be_encoded_are_told_before_they_are_asked_for(tmp_path):
-    (tmp_path / "page.html").write_text("")
+    (tmp_path / "page.html").write_text(A.replace("00a9", "0009"))
     told = [line.removeprefix("extract-ids: ROOMS: games of ") for line in script(
         "extract-ids", tmp_path / "page.html", "--rooms", "00a9 00b9 00af 0841 00e1").stderr.splitlines()]
     assert told[:-1] == ["00b9 can be downloaded but not encoded: three players",
                          "00af can be downloaded but not encoded: no red fives, no open tanyao"]
     assert "0 ids" in told[-1]
+
+
+def test_any_list_of_links_will_do_and_one_that_names_no_game_is_told(tmp_path):
+    other = A[:-1] + "e"
+    (tmp_path / "a.txt").write_text(f"my best: tenhou.net/0/?log={A.upper()}&tw=1, and /0/log/?{other}\n")
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(f"'{other}'\n".encode()))
+    (tmp_path / "c.txt").write_text("nothing\n")
+    done = script("extract-ids", *(tmp_path / name for name in ("a.txt", "b.txt.gz", "c.txt")))
+    assert done.returncode == 0 and done.stdout.split() == sorted([A, other])
+    assert done.stderr == (f"extract-ids: {tmp_path}/c.txt: no game is named in it\n"
+                           "extract-ids: 2 ids in 3 files, 0 bad links or pages\n")
 
 
 def years_zip(path, *games):
@@ -576,6 +592,7 @@ def test_a_page_in_the_place_of_the_zip_ends_the_run_with_a_line_and_the_list_of
     assert not (tmp_path / "game_ids_2024.txt").exists() and "nothing to download" in done.stderr
 
 
+@pytest.mark.slow
 def test_logs_that_are_refused_for_good_keep_no_other_waiting(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 12, "--fault", "404", "--fault-ids", "0.5") as (url, log):

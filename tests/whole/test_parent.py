@@ -27,7 +27,7 @@ def processes(pid, name):
     found = []
     for each in below(pid):
         with contextlib.suppress(OSError), open(f"/proc/{each}/cmdline") as f:
-            found += [each] * (f"bin/{name}" in f.read().split("\0"))
+            found += [each] * any(word.endswith(f"bin/{name}") for word in f.read().split("\0"))
     return found
 
 
