@@ -9,6 +9,8 @@ MAKEFLAGS += -r
 .PHONY: test-all torture help venv settings
 
 include config.mk
+# before make takes it for something of its own, and does it
+$(foreach k,WORK IDS YEAR,$(if $(findstring $$,$(value $k)),$(error $k='$(value $k)': must have no $$)))
 # for lib/cli/makeline.py, which checks what make was called with
 export GOALS := $(MAKECMDGOALS)
 # the scripts of a run end when the make that the user started ends, however it ends; a number means it only here

@@ -279,6 +279,11 @@ def damage_a_file(house):
         f.write(b"x")
 
 
+def fill_the_trash(house):
+    (house / "data/tenhou/trash").mkdir()
+    (house / "data/tenhou/trash" / f"{GAME}.txt").write_bytes(b"x" * 5000)
+
+
 def put_a_zip(house):
     (house / "data/tenhou/raw/scraw2024.zip").write_bytes(DemoYear(8, 2024, 1).zip)
 
@@ -301,8 +306,8 @@ STAGED = {
     "cache-cat": None, "export-mjai": forget_exports, "import-logs": put_logs_to_import, "adopt-xml": put_logs_at_home,
     "manifest-status": note_a_failure, "encode-batch": None, "manifest-latest": None,
     "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
-    "verify-xml": damage_a_file, "compact-shards": None, "fetch-index": put_a_zip, "extract-ids": None,
-    "update-ids": None,
+    "verify-xml": damage_a_file, "empty-trash": fill_the_trash, "compact-shards": None, "fetch-index": put_a_zip,
+    "extract-ids": None, "update-ids": None,
     "recover-manifest": lose_a_line, "report": None, "probe-fs": None,
 }
 # the others have tests of their own that look at what they print

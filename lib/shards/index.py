@@ -17,11 +17,12 @@ def build(work, latest):
     """
     claimed = {}
     for game, record in latest.items():
-        if claim := held(record):
+        claim = record if record.get("status") == "encoded" else held(record)  # for each game: kept quick
+        if claim:
             claimed.setdefault(claim.get("shard"), {})[game] = claim
     row_ranges, encoders, problems = {}, {}, []
     for name in sorted(claimed, key=reading.order):
-        missed = {game for game in claimed[name] if latest[game].get("status") == "encoded"}
+        missed = {game for game, claim in claimed[name].items() if latest[game] is claim}  # it is encoded
         try:
             with reading.needing(name):
                 meta = reading.read_meta(work, name)
@@ -41,7 +42,7 @@ def build(work, latest):
                     missed.discard(g["gid"])
                 continue
             missed.discard(g["gid"])
-            made.add(policy.version(meta, g))
+            made.add(g.get("encoder"))
             if spans and spans[-1][1] == span[0]:
                 spans[-1][1] = span[1]
             elif span[1] > span[0]:
@@ -49,7 +50,7 @@ def build(work, latest):
         problems += [f"{name}: {game} left out: not in meta.json" for game in claimed[name] if game in missed]
         if spans:
             row_ranges[name] = spans
-            encoders[name] = made.pop() if len(made) == 1 else None
+            encoders[name] = policy.version(meta, {"encoder": made.pop()}) if len(made) == 1 else None
     return _index(row_ranges, encoders), problems
 
 

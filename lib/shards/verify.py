@@ -92,10 +92,9 @@ def _look_at(work, name, manifest, deep, encoder):
 
 def outdated(meta, name, latest, encoder):
     """The games of a shard's meta.json whose live rows were made by an older encoder than `encoder`."""
-    made = {policy.version(meta, {"encoder": found}) for found in {g.get("encoder") for g in meta["games"]}}
-    if not any(policy.is_older(found, encoder) for found in made):
-        return []
-    return [g for g in policy.live(meta, name, latest) if policy.is_older(policy.version(meta, g), encoder)]
+    older = {made for made in {g.get("encoder") for g in meta["games"]}  # few: not asked for each game
+             if policy.is_older(policy.version(meta, {"encoder": made}), encoder)}
+    return [g for g in policy.live(meta, name, latest) if g.get("encoder") in older] if older else []
 
 
 def unknown_games(meta, latest):
@@ -117,7 +116,8 @@ def _compare(name, meta, manifest):
         # lost to another encoder, or thrown out while it was being encoded: no event ever will claim these rows
         forsaken = game not in claimed and record and not policy.awaits(g, record)
         expected += g["n_rows"] if forsaken else 0
-        claim = held(record) if record else None
+        encoded = record and record.get("status") == "encoded"  # for each game: kept quick
+        claim = record if encoded else held(record) if record else None
         if forsaken or (claim and claim.get("shard") != name):
             stale += g["n_rows"]
     if expected != meta["n_rows"]:

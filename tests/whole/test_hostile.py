@@ -18,6 +18,7 @@ from flows import forget, measured, quick_and_small, records, script
 from support import game, tree
 
 from lib.download.session import Session
+from lib.manifest import Manifest
 from lib.store.errors import Problem
 
 MB = 1 << 20
@@ -111,9 +112,10 @@ def test_a_list_with_any_names_leads_nowhere(tmp_path):
     assert done.returncode == 0, done.stderr
     assert [path for path in asked if "dat" in path] == [
         "/sc/raw/dat/scc2024010100.html.gz", "/sc/raw/dat/2024/scc20240101.html.gz"]
-    assert {os.path.basename(path) for path in tree(tmp_path)} == {
+    there = {path for path in tree(tmp_path) if os.path.basename(path) not in (".work-id", "format.json")}
+    assert {os.path.basename(path) for path in there} == {
         ".looked", "listed.json", "scc2024010100.html.gz", "scc20240101.html.gz"}
-    assert all(path.startswith("a/b/work/raw/") for path in tree(tmp_path))
+    assert all(path.startswith("a/b/work/raw/") for path in there)
 
 
 def test_a_shard_that_is_a_link_is_taken_away_and_what_it_points_to_is_not(tmp_path):
@@ -122,12 +124,14 @@ def test_a_shard_that_is_a_link_is_taken_away_and_what_it_points_to_is_not(tmp_p
     (outside / "shard" / "labels.npy").write_bytes(b"precious")
     work.mkdir()
     assert script("rebuild-index", "--work", work).returncode == 0
+    Manifest(work).append([{"gid": game(1), "status": "failed"}])
     for target in (outside / "shard", outside / "nothing"):
         os.symlink(target, work / "cache" / "shard_00005")
         assert script("compact-shards", "--work", work).returncode == 0
         assert not os.path.lexists(work / "cache" / "shard_00005")
     assert script("compact-shards", "--work", work).returncode == 0
-    assert [name for name in os.listdir(work / "cache") if name != "index.json"] == []
+    assert sorted(os.listdir(work / "cache")) == [".work-id", "index.json"]
+    assert sorted(os.listdir(work / "trash")) == ["shard_00005", "shard_00005.2"]
     assert tree(outside) == {"shard/labels.npy": b"precious"}
 
 
@@ -312,7 +316,7 @@ def test_a_log_that_is_far_too_long_is_not_downloaded(tmp_path, what, announced)
     quick_and_small(seconds, memory)
     if len(HUGE[what]) > 16 * MB:
         assert record["status"] == "failed" and "more than 16777216" in record["error"] and len(asked) == 3
-        assert not list((tmp_path / "xml").iterdir())
+        assert [path.name for path in (tmp_path / "xml").iterdir()] == [".work-id"]
     elif record["status"] == "downloaded":  # it may be a log, as far as a download can tell
         status, _, _, seconds, memory = measured("encode-batch", "--work", tmp_path, game(1))
         assert records(tmp_path)[game(1)]["status"] == "failed"

@@ -26,7 +26,7 @@ def imported(tmp_path, *paths, taken=(), status=None):
     quick_and_small(seconds, memory)
     assert sorted(stdout.split()) == sorted(game(n) for n in taken), stderr
     assert status in (None, status_found), stderr
-    assert sorted(tree(tmp_path / "w" / "xml")) == sorted(f"{game(n)}.txt" for n in taken)
+    assert sorted(tree(tmp_path / "w" / "xml")) == [".work-id", *sorted(f"{game(n)}.txt" for n in taken)]
     assert not [path for path in tree(tmp_path / "w") if ".tmp-" in path]
     return stderr
 

@@ -51,6 +51,17 @@ def test_a_shard_that_cannot_be_read_stops_the_step_that_needs_it_by_name_and_ch
     assert decided(work) == before
 
 
+@pytest.mark.parametrize("what", ["*/w/format.json", "*/cache/.work-id", "*/cache/index.json", "*/manifest.jsonl"])
+@pytest.mark.parametrize("name", [*DECIDING, "verify-shards"])
+def test_what_else_cannot_be_read_stops_the_step_too(work, name, what):
+    if what.endswith("index.json") and name in ("encode-batch", "recover-manifest", "verify-shards", "compact-shards"):
+        pytest.skip("it needs no index")
+    before = decided(work)
+    done = faulty.struck(name, "--work", work, *DECIDING.get(name, []), fault=f"EIO read {what} 1")
+    assert done.returncode == 1 and what.rpartition("/")[2] in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr and decided(work) == before
+
+
 @pytest.mark.parametrize(("fields", "words"), [
     ({"schema_version": 4}, "schema version 4"), ({"layout": "braided"}, "layout 'braided'")])
 @pytest.mark.parametrize("name", DECIDING)
