@@ -32,7 +32,7 @@ POINTS = [  # (writer, fault, at which of the calls)
         (UNSYNCED, 2), (SYNCED, 4))),
     ("encode-batch --layout packed", HALF, 2),  # two games in one write
     ("encode-batch --layout packed", "before fsync */packed.bin", 1),
-    ("verify-xml --repair", "after unlink */xml/2*", 1), ("verify-xml --repair", HALF, 2),
+    ("verify-xml --repair", "after rename */trash/2*", 1), ("verify-xml --repair", HALF, 2),
     ("rebuild-index", INDEX_ASIDE, 1), ("rebuild-index", INDEX_RENAMED, 1),
     *(("compact-shards", fault, n) for fault, n in (
         (HALF, 1), (SHARD_ASIDE, 1), (SHARD_RENAMED, 1), (EVENT, 2), (HALF, 2), (SYNCED, 2), (INDEX_ASIDE, 1),
