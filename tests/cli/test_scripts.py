@@ -15,7 +15,7 @@ import time
 
 import pytest
 from flows import ROOT, environment, script
-from support import downloaded, event, game, in_cache, log, put, put_shard, sha, tree
+from support import downloaded, event, game, in_cache, in_xml, log, put, put_shard, sha, tree
 
 from lib.demo.selfplay import play
 from lib.manifest import Manifest
@@ -273,7 +273,7 @@ def test_a_log_by_the_name_that_it_has_elsewhere_is_adopted_under_its_own_and_un
     assert shown.stdout == f"unknown\t{name}\n" and shown.returncode == 0
     shown = run("adopt-xml", work)
     assert shown.stdout == f"{A}\n" and shown.stderr == "adopt-xml: 1 adopted, 0 duplicates\n"
-    assert tree(os.path.join(work, "xml")) == {f"{A}.txt": data}
+    assert in_xml(work) == {f"{A}.txt": data}
     record = Manifest(work).latest[A]
     assert (record["sha256"], record["source"]) == (sha(data), f"xml/{name}")
     assert run("verify-xml", work).stdout == ""
