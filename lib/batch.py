@@ -135,8 +135,7 @@ class Batch:
             yield from self.close()
         if not self._writer:
             self._writer = shards.Writer(self.work, self.layout)
-        for rows in encoder.pieces(folded):
-            self._writer.add(game, sha256, rows)
+        self._writer.add(game, sha256, folded, folded.pop("final", None))
         if self._writer.n_rows >= self.shard_rows:
             yield from self.close()
 

@@ -66,7 +66,7 @@ def merge(work, manifest, names, layout=None):
             encoders.append(meta.get("encoder"))
             for g in _live_games(meta, name, manifest.latest):
                 seen[g["gid"]] = manifest.latest[g["gid"]]
-                writer.add(g["gid"], g["sha256"], shards.rows(work, name, meta, g))
+                writer.add(g["gid"], g["sha256"], shards.rows(work, name, meta, g), g.get("final"))
         if not writer.games:
             return None
         same = encoders.count(encoders[0]) == len(encoders)

@@ -8,10 +8,10 @@ import shutil
 
 import numpy as np
 
-from lib import dense, files, gid, packed, schema, workdir
+from lib import dense, files, gid, parquet, schema, workdir
 
 META = "meta.json"
-LAYOUTS = {"dense": dense, "packed": packed}  # modules that write, read and check the files of a shard
+LAYOUTS = {"dense": dense, "parquet": parquet}  # modules that write, read and check the files of a shard
 
 
 def names(work):
@@ -68,34 +68,28 @@ class Writer:
         self.games, self.n_rows, self._layout = [], 0, layout
         shutil.rmtree(self.path, ignore_errors=True)
         os.mkdir(self.path)
-        self._arrays = LAYOUTS[layout].Writer(self.path)
+        self._rows = LAYOUTS[layout].Writer(self.path)
 
-    def add(self, game, sha256, rows):
-        """Append rows of a game: a dict of the arrays of lib.schema. They may come in pieces, one call after the other.
-
-        Raises OSError, and ValueError for arrays that lib.schema has not.
+    def add(self, game, sha256, rows, final=None):
+        """Append all rows of a game: a folded, or a dict of the arrays of lib.schema. final: the points of its four
+        seats at the end. Raises OSError, and ValueError for rows that lib.schema has not.
         """
         n = len(rows["labels"])
-        if not self.games or self.games[-1]["gid"] != game:
-            self.games.append({"gid": game, "sha256": sha256, "start": self.n_rows, "n_rows": 0})
-        rows["origin"]["game"] = len(self.games) - 1
-        arrays = {}
-        for name, (shape, dtype) in schema.ARRAYS.items():
-            arrays[name] = array = np.ascontiguousarray(rows[name])
-            if array.shape != (n, *shape) or array.dtype != dtype:  # a cast would cut numbers silently
-                raise ValueError(f"{game}: {name} is {array.dtype} {array.shape}, not {dtype} {(n, *shape)}")
+        self.games.append({"gid": game, "sha256": sha256, "start": self.n_rows, "n_rows": n,
+                           **({"final": list(final)} if final else {})})
+        origin = np.array(rows["origin"])
+        origin["game"] = len(self.games) - 1
         with files.naming(self.path):
-            self._arrays.add(arrays)
-        self.games[-1]["n_rows"] += n
+            self._rows.add({**rows, "origin": origin}, game)
         self.n_rows += n
 
     def finish(self, encoder):
         """Complete the shard aside, durably: arrays, meta.json, fsync. Raises OSError."""
         with files.naming(self.path):
-            arrays = self._arrays.finish()
+            found = self._rows.finish()
         meta = {
             "schema_version": schema.SCHEMA_VERSION, "layout": self._layout, "n_rows": self.n_rows,
-            "max_seq_len": schema.MAX_SEQ_LEN, "encoder": encoder, **arrays, "games": self.games,
+            "max_seq_len": schema.MAX_SEQ_LEN, "encoder": encoder, **found, "games": self.games,
         }
         files.write(os.path.join(self.path, META), json.dumps(meta).encode() + b"\n")
 
@@ -111,7 +105,7 @@ class Writer:
     def discard(self):
         """Close and remove what was written aside."""
         with contextlib.suppress(OSError):
-            self._arrays.close()
+            self._rows.close()
         shutil.rmtree(self.path, ignore_errors=True)
 
 
@@ -121,6 +115,7 @@ def damage(work, name, meta, deep=False):
 
 
 def rows(work, name, meta, game):
-    """The rows of an entry `game` of a shard's `meta`, as a dict of dense arrays. Raises OSError, ValueError."""
-    wanted = np.arange(game["start"], game["start"] + game["n_rows"])
-    return LAYOUTS[meta["layout"]].rows(workdir.path(work, "cache", name), meta, wanted)
+    """The rows of an entry `game` of a shard's `meta`, in the form in which they are stored: a folded, or the arrays of
+    lib.schema. Raises OSError, ValueError."""
+    wanted, path = np.arange(game["start"], game["start"] + game["n_rows"]), workdir.path(work, "cache", name)
+    return dense.rows(path, meta, wanted) if meta["layout"] == "dense" else parquet.read(path, meta, wanted)

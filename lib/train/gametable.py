@@ -1,0 +1,132 @@
+"""What the games of a cache are and where their rows lie: index.json and the shards' meta.json as arrays."""
+
+import bisect
+import hashlib
+import json
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from lib import schema, shards
+
+# what Cache.games() gives; scores, ranks: of the four seats at the end, ranks 0 where the shard is too old to say
+GAMES = np.dtype([("game", "<i4"), ("gid", "U32"), ("type", "U4"), ("date", "datetime64[h]"), ("first", "<i8"),
+                  ("rows", "<i4"), ("scores", "<i4", 4), ("ranks", "u1", 4)])
+_KEPT = ("layout", "n_rows", "row_groups", "bytes", "sha256")  # what it takes to read a shard, of its meta.json
+
+
+class CacheError(Exception):
+    """The cache is not there, is not what its index says, or has another schema."""
+
+
+class Table(NamedTuple):
+    """shards: their names, metas: what is to be known of each, {"broken": why} where it cannot be read. The others
+    have an entry for each game that has live rows, in the order of index.json: the number of its shard, its place in
+    that shard's meta.json and its first row there, how many rows, the number in the cache of the first of them, its id
+    (empty: rows of a broken shard), final points, and a number that changes with its rows."""
+
+    shards: list
+    metas: list
+    shard: np.ndarray
+    place: np.ndarray
+    start: np.ndarray
+    rows: np.ndarray
+    first: np.ndarray
+    gid: np.ndarray
+    final: np.ndarray
+    identity: np.ndarray
+
+
+def load(path):
+    """The Table of the cache directory `path`. Raises CacheError."""
+    try:
+        with open(os.path.join(path, "index.json"), encoding="utf-8") as f:
+            index = json.load(f)
+        _check_schema(path, index["schema"])
+        names = [entry["path"] for entry in index["shards"]]
+        ranges = [index["row_ranges"][name] for name in names]
+    except (FileNotFoundError, NotADirectoryError):
+        hint = ("the cache is its folder cache/" if os.path.isdir(os.path.join(path, "cache")) else
+                "`make run` or `make rebuild-index` writes index.json"
+                if os.path.isdir(os.path.dirname(os.path.abspath(path))) else
+                "there is no such directory")
+        raise CacheError(f"{path}: no index of a cache: {hint}") from None
+    except OSError as e:
+        raise CacheError(f"{path}: index.json: {e.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise CacheError(f"{path}: index.json is damaged: `make rebuild-index` writes it anew") from None
+    metas, found = [], []
+    for number, (name, spans) in enumerate(zip(names, ranges, strict=True)):
+        try:
+            meta = shards.load_meta(os.path.join(path, name))
+            games = list(_live(number, meta, spans))
+            if sum(game[3] for game in games) != sum(stop - start for start, stop in spans):
+                raise ValueError("index.json has other rows than its meta.json: `make rebuild-index` writes it anew")
+            metas.append({key: meta[key] for key in _KEPT if key in meta})
+        except (OSError, ValueError) as e:
+            metas.append({"broken": str(e)})
+            games = [(number, 0, start, stop - start, "", (0,) * 4, 0) for start, stop in spans]
+        found += games
+    columns = zip(*found, strict=True) if found else ((),) * 7
+    shard, place, start, rows, gid, final, identity = (
+        np.array(column, dtype) for column, dtype in zip(columns, ("i4", "i4", "i8", "i8", "S32", "i4", "u8"), strict=True))
+    first = np.concatenate([[0], np.cumsum(rows)])
+    return Table(names, metas, shard, place, start, rows, first, gid, final.reshape(-1, 4), identity)
+
+
+def _check_schema(path, found):
+    for key, value in schema.DESCRIPTION.items():
+        if found.get(key) != value:
+            raise CacheError(f"{path}: its schema has {key} {found.get(key)!r}, this reader needs {value!r}")
+
+
+def _live(number, meta, spans):
+    """The entries of a shard's games whose rows are live, in their order."""
+    starts = [start for start, _ in spans]
+    whole = json.dumps(meta.get("encoder"), sort_keys=True)
+    for place, game in enumerate(meta["games"]):
+        span = bisect.bisect_right(starts, game["start"]) - 1
+        if span < 0 or not game["n_rows"] or game["start"] >= spans[span][1]:
+            continue  # stale
+        encoder = json.dumps(game["encoder"], sort_keys=True) if "encoder" in game else whole
+        text = f"{game['gid']} {game['sha256']} {game['n_rows']} {encoder}"
+        identity = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+        final = game.get("final") or (0,) * 4
+        yield number, place, game["start"], game["n_rows"], game["gid"], final, identity
+
+
+def fingerprint(table):
+    """A text that changes when the rows, or their order, do."""
+    return hashlib.sha256(table.identity.astype("<u8").tobytes() + table.rows.astype("<i8").tobytes()).hexdigest()[:32]
+
+
+def moved(table, path):
+    """The same games where they lie now, after a compaction. Raises CacheError if one is not there as it was."""
+    now = load(path)
+    where = {identity: i for i, identity in enumerate(now.identity.tolist())}
+    known = table.gid != b""
+    missing = [i for i in np.flatnonzero(known).tolist() if table.identity[i].item() not in where]
+    if missing or not known.all():
+        raise CacheError(f"{path}: {len(missing) or 'some'} of its games are gone or were encoded anew: open the cache anew")
+    at = [where[identity] for identity in table.identity.tolist()]
+    return table._replace(shards=now.shards, metas=now.metas, shard=now.shard[at], place=now.place[at],
+                          start=now.start[at])
+
+
+def games(table):
+    """The games as an array with the fields of GAMES. Raises CacheError if a shard cannot be read."""
+    from lib.folded import places
+
+    for name, meta in zip(table.shards, table.metas, strict=True):
+        if "broken" in meta:
+            raise CacheError(f"{name}: {meta['broken']}")
+    out = np.zeros(len(table.gid), GAMES)
+    gids = [gid.decode() for gid in table.gid.tolist()]
+    out["game"], out["gid"], out["first"], out["rows"] = np.arange(len(gids)), gids, table.first[:-1], table.rows
+    heads = [gid.partition("gm-")[0] for gid in gids]
+    out["type"] = [gid.partition("gm-")[2][:4] for gid in gids]
+    out["date"] = [f"{head[:4]}-{head[4:6]}-{head[6:8]}T{head[8:10] or '00'}" for head in heads]
+    out["scores"] = table.final
+    out["ranks"] = np.where(table.final.any(axis=1)[:, None], places(table.final), 0)
+    return out
