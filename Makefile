@@ -61,7 +61,7 @@ run: $(VENV) settings  ## check, adopt, download, encode, index, status: everyth
 
 # before anything is done: what cannot be meant is told at once, not when it is needed
 settings: $(VENV)
-	@PYTHONSAFEPATH= python3 -m lib.config
+	@PYTHONSAFEPATH= python3 -m lib.cli.settings
 
 steps: check-first adopt encode
 check-first:

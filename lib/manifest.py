@@ -9,23 +9,12 @@ import contextlib
 import fcntl
 import json
 import os
-import time
 
-from lib import files, gid, snapshot, workdir
+from .store import clock, files, gid, snapshot, workdir
 
 _BLOCK = 1 << 24  # bytes read at a time
 _TOGETHER = 500  # lines parsed at a time
 TEXT = (str, type(None))
-
-
-def utc(seconds):
-    """A time in seconds since 1970 as the manifest writes it: UTC, whole seconds, Z."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
-def now():
-    """This moment as the manifest writes it."""
-    return utc(time.time())
 
 
 def _parse(line):
@@ -69,7 +58,7 @@ def _own(owners, record):
 def encode(records):
     """The bytes of `records` as lines; `ts` is added where it is missing."""
     return b"".join(  # what UTF-8 has no bytes for, half of a surrogate pair, JSON can still escape
-        json.dumps({"ts": now(), **record}, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+        json.dumps({"ts": clock.now(), **record}, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
         for record in records)
 
 

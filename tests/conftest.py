@@ -12,7 +12,10 @@ import faulty
 import hypothesis
 import support
 
-from lib import batch, config, workdir, workers
+from lib.cli import settings
+from lib.rows import workers
+from lib.shards import batch
+from lib.store import workdir
 
 # examples may be slow on a busy machine: that is no failure
 hypothesis.settings.register_profile("ours", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -22,7 +25,7 @@ hypothesis.settings.load_profile("ours")
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch):
     """No knob of the one who runs the tests gets into them, nor a WORK of theirs into harm's way."""
-    for name in [*config.defaults(), "RUN_PID"]:
+    for name in [*settings.defaults(), "RUN_PID"]:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -36,7 +39,7 @@ def work(tmp_path):
 
 @pytest.fixture
 def encoder(monkeypatch):
-    """A synthetic encoder in the place of lib.encoder, for a lib.batch with one job."""
+    """A synthetic encoder in the place of lib.rows.encoder, for a lib.shards.batch with one job."""
     monkeypatch.setattr(batch, "encoder", support.SyntheticEncoder())
     monkeypatch.setattr(workers, "encoder", batch.encoder)
     return batch.encoder

@@ -13,10 +13,15 @@ from pathlib import Path
 
 from flows import ROOT, script
 
-from lib import claims, files, index, schema, shards, workdir, xmls
-from lib.batch import Batch
+from lib.demo.selfplay import play
+from lib.logs import adopt, logfile
+from lib.logs import verify as logs_verify
 from lib.manifest import Manifest
-from lib.selfplay import play
+from lib.rows import schema
+from lib.shards import index, policy, reading
+from lib.shards import verify as shards_verify
+from lib.shards.batch import Batch
+from lib.store import files, workdir
 
 SEEDS = 38, 31, 24, 6  # self-played tonpuu games with some 200 rows each
 SHARD_ROWS = 250  # one game a shard
@@ -157,7 +162,7 @@ def finish(work, found):
         files.sweep(work / directory)
     manifest = Manifest(work)
     for name, _ in sorted(workdir.xml_files(work), key=lambda pair: pair[1].name):
-        xmls.adopt(work, manifest, name)
+        adopt.take_in(work, manifest, name)
     batch = Batch(work, manifest, SHARD_ROWS)
     collections.deque(batch.run(batch.queued()), 0)
     with manifest.locked():
@@ -173,13 +178,13 @@ def rows(work):
             continue
         shard = record["shard"]
         if shard not in metas:
-            metas[shard] = shards.read_meta(work, shard)
+            metas[shard] = reading.read_meta(work, shard)
         entry, = (g for g in metas[shard]["games"] if g["gid"] == name)
-        assert claims.bears_out(entry, record), (entry, record)
+        assert policy.matches(entry, record), (entry, record)
         if os.path.exists(work / "xml" / f"{name}.txt"):
-            assert xmls.read(work, name)[1] == record["sha256"]
+            assert logfile.read(work, name)[1] == record["sha256"]
         taken.update((shard, row) for row in range(entry["start"], entry["start"] + entry["n_rows"]))
-        arrays = shards.rows(work, shard, metas[shard], entry)
+        arrays = reading.rows(work, shard, metas[shard], entry)
         numbers = {g["gid"]: i for i, g in enumerate(metas[shard]["games"])}
         assert (arrays["origin"]["game"] == numbers[name]).all()
         arrays["origin"]["game"] = 0  # its number in its shard
@@ -207,8 +212,8 @@ def assert_nothing_half_done(work, found, manifest_is_sound=True):
     for path in (work / "xml").glob("2*.txt"):
         data, right = path.read_bytes(), found.get(path.stem) or found[game(0)]
         assert data in (right, right + b"x"), path
-    for name in shards.names(work):
-        assert shards.damage(work, name, shards.read_meta(work, name), deep=True) is None, name
+    for name in reading.names(work):
+        assert reading.damage(work, name, reading.read_meta(work, name), deep=True) is None, name
     with contextlib.suppress(FileNotFoundError):
         json.loads((work / "cache" / "index.json").read_bytes())
 
@@ -237,7 +242,7 @@ def assert_clean(work):
     live = sum(r["n_samples"] for r in manifest.latest.values() if r["status"] == "encoded")
     built = json.loads((work / "cache" / "index.json").read_bytes())
     assert built["total_rows"] == live == sum(b - a for spans in built["row_ranges"].values() for a, b in spans)
-    kinds = {(kind, name): why for kind, name, why, _ in claims.check(work, shards.names(work), manifest, deep=True)}
+    kinds = {(kind, name): why for kind, name, why, _ in shards_verify.check(work, reading.names(work), manifest, deep=True)}
     assert {kind for kind, _ in kinds} <= {"ok"}, kinds
-    assert {kind for kind, _ in xmls.check(work, manifest)} <= {"ok", "absent"}
+    assert {kind for kind, _ in logs_verify.check(work, manifest)} <= {"ok", "absent"}
     assert not list(Path(work).rglob(".tmp-*"))

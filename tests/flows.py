@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lib import config, locks, schema
+from lib.cli import settings as cli_settings
+from lib.rows import schema
+from lib.store import locks
 
 ROOT = Path(__file__).resolve().parent.parent
 _KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
@@ -18,7 +20,7 @@ _KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", 
 
 def environment(**settings):
     """The environment without knobs of the one who runs the tests, but with `settings`."""
-    kept = {k: v for k, v in os.environ.items() if k not in _KNOBS and k not in config.defaults()}
+    kept = {k: v for k, v in os.environ.items() if k not in _KNOBS and k not in cli_settings.defaults()}
     return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"} | settings
 
 

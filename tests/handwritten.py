@@ -6,7 +6,7 @@ nor win whatever is thrown, and four of them hold every tile of the kinds that t
 
 import re
 
-from lib.mjlog_writer import added_code, chi_code, kan_code, pon_code, tag
+from lib.demo.mjlog_writer import added_code, chi_code, kan_code, pon_code, tag
 
 QUIET = "147m147p147s1234z"
 LOOSE = [f"{n}{suit}" for n in (2, 3, 6, 8, 9) for suit in "mps"] + ["5z", "6z", "7z"]  # kinds that no QUIET hand holds

@@ -7,8 +7,10 @@ import re
 
 import numpy as np
 
-from lib import claims, schema, shards, workdir
 from lib.manifest import Manifest
+from lib.rows import schema
+from lib.shards import commit, reading, verify, writing
+from lib.store import workdir
 
 ENCODER = {"name": "synthetic", "version": "1"}
 SHARD = "shard_00000"
@@ -41,7 +43,7 @@ class Unencodable(Exception):
 
 
 class SyntheticEncoder:
-    """Stands in for the module lib.encoder where a test is about shards and events, not about rows."""
+    """Stands in for the module lib.rows.encoder where a test is about shards and events, not about rows."""
 
     ENCODER = ENCODER
     Unencodable = Unencodable
@@ -91,13 +93,13 @@ def put(work, n, data):
 
 def put_shard(work, games, claimed=True):
     """A shard of {n: rows}, with the events that claim it unless told otherwise; returns its name."""
-    writer, handle = shards.Writer(work), Manifest(work)
+    writer, handle = writing.Writer(work), Manifest(work)
     for n, rows in games.items():
         data = log(n, rows)
         downloaded(work, n, data)
         writer.add(game(n), sha(data), noise(data, rows))
     if claimed:
-        assert claims.commit(writer, handle, work, ENCODER) == [game(n) for n in games]
+        assert commit.publish(writer, handle, work, ENCODER) == [game(n) for n in games]
         return handle.latest[game(next(iter(games)))]["shard"]
     writer.finish(ENCODER)
     return writer.move_into_place(work, [])
@@ -106,7 +108,7 @@ def put_shard(work, games, claimed=True):
 def findings(work):
     """{shard: (kind, stale rows)}, and the details as {shard: text}."""
     handle = Manifest(work)
-    found = list(claims.check(work, shards.names(work), handle))
+    found = list(verify.check(work, reading.names(work), handle))
     return {name: (kind, stale) for kind, name, _, stale in found}, {name: why for _, name, why, _ in found}
 
 
@@ -122,7 +124,7 @@ def npy(work, name, shard=SHARD):
 
 def edit_meta(work, change, shard=SHARD):
     """Rewrite a shard's meta.json with `change(meta)`."""
-    path = workdir.path(work, "cache", shard, shards.META)
+    path = workdir.path(work, "cache", shard, reading.META)
     with open(path) as f:
         meta = json.load(f)
     change(meta)

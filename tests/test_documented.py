@@ -13,17 +13,20 @@ import sys
 import pytest
 from flows import ROOT, environment, make
 
-from lib import config, errors, manpage, reasons, selfplay
-from lib.demo_year import DemoYear
-from lib.encoder import encode_game
-from lib.game import UNSUPPORTED
-from lib.mjlog import Unencodable
+from lib.cli import helppage, settings
+from lib.demo import selfplay
+from lib.demo.demo_year import DemoYear
+from lib.mahjong.game import UNSUPPORTED
+from lib.mahjong.mjlog import Unencodable
+from lib.report import reasons
+from lib.rows.encoder import encode_game
+from lib.store import errors
 
 README = (ROOT / "README.md").read_text()
 SCRIPTS = sorted(path.name for path in (ROOT / "bin").iterdir())
 DOCSTRINGS = {name: ast.get_docstring(ast.parse(text), clean=False) for name in SCRIPTS
               if (text := (ROOT / "bin" / name).read_text()).startswith("#!/usr/bin/env python3")}
-EXAMPLES = {name: manpage.sections(doc)[1] for name, doc in DOCSTRINGS.items()}
+EXAMPLES = {name: helppage.sections(doc)[1] for name, doc in DOCSTRINGS.items()}
 
 
 def table(head):
@@ -39,7 +42,7 @@ def test_every_script_is_in_the_readme(name):
 
 @pytest.mark.parametrize("name", DOCSTRINGS)
 def test_the_help_of_a_script_has_a_line_a_transcript_and_statuses_that_the_readme_explains(name):
-    first, example, _, statuses = manpage.sections(DOCSTRINGS[name])
+    first, example, _, statuses = helppage.sections(DOCSTRINGS[name])
     assert len(first) > 20 and re.match(r"    \$ ", example) and "\n\n" not in example
     known = {row[0] for row in table("exit status | meaning")}
     assert {"0", "1", "2"} <= set(re.findall(r"\b\d+\b", statuses)) | ({"0"} if name == "with-lock" else set())
@@ -50,7 +53,7 @@ def test_the_exit_statuses_of_the_readme_are_those_of_the_code():
     def kinds(of):
         return [of, *itertools.chain(*map(kinds, of.__subclasses__()))]
 
-    ours = {0, *(kind.status for kind in kinds(errors.Problem) if kind.__module__ == "lib.errors")}
+    ours = {0, *(kind.status for kind in kinds(errors.Problem) if kind.__module__ == "lib.store.errors")}
     ours |= {128 + signum for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)}
     assert [int(row[0]) for row in table("exit status | meaning")] == sorted(ours)
 
@@ -61,7 +64,7 @@ def test_help_of_make_has_every_target_and_every_knob_with_its_value_and_the_rea
     targets = set(re.findall(r"^  ([a-z-]+) +\S", shown, re.M))
     assert targets == phony - {"steps", "check-first", "adopt", "encode", "settings"}
     assert targets <= set(re.findall(r"make ([a-z-]+)", README))
-    values = config.defaults() | {"WORK": "some/where", "USER_AGENT": f"it's us; {os.environ['HOME']}", "MAX_NEW": "7"}
+    values = settings.defaults() | {"WORK": "some/where", "USER_AGENT": f"it's us; {os.environ['HOME']}", "MAX_NEW": "7"}
     for name, value in values.items():
         found = re.search(rf"^  {name} +{re.escape(value or '-')} *\n? +(\S.*)", shown, re.M)
         assert found and f"# {found[1]}" in (ROOT / "config.mk").read_text(), name
@@ -81,9 +84,9 @@ def test_the_last_lines_of_the_demo_can_be_pasted(tmp_path):
     assert (tmp_path / "data" / "tenhou" / "xml" / f"{GAME}.txt").exists()
 
 
-@pytest.mark.parametrize("name", config.defaults())
+@pytest.mark.parametrize("name", settings.defaults())
 def test_every_knob_is_used(name):
-    users = [ROOT / "Makefile", *(ROOT / "bin").iterdir(), *(ROOT / "lib").glob("*.py")]
+    users = [ROOT / "Makefile", *(ROOT / "bin").iterdir(), *(ROOT / "lib").rglob("*.py")]
     assert any(re.search(rf'"{name}"|\$\({name}[):]', path.read_text()) for path in users)
 
 
@@ -111,7 +114,7 @@ def written():
     """Every text that our code can put in `error` of a failed event: what Unencodable and Fault are raised with, and
     what is answered as "failed". Those of scraw are about lists of games, not about games."""
     found = []
-    for path in sorted((ROOT / "lib").glob("*.py")):
+    for path in sorted((ROOT / "lib").rglob("*.py")):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             given = None
@@ -139,7 +142,7 @@ def test_every_reason_that_the_code_can_give_is_in_the_table_and_no_other():
 
 
 def test_no_other_place_writes_failed_events():
-    places = [path.name for path in [*(ROOT / "lib").glob("*.py"), *(ROOT / "bin").iterdir()]
+    places = [path.name for path in [*(ROOT / "lib").rglob("*.py"), *(ROOT / "bin").iterdir()]
               for node in ast.walk(ast.parse(path.read_text()) if path.name != "demo" else ast.Module([], []))
               if isinstance(node, ast.Dict) and "'status': 'failed'" in ast.unparse(node)]
     assert sorted(places) == ["batch.py", "downloads.py"]
@@ -172,7 +175,7 @@ def test_a_reason_that_is_not_ours_is_its_own_kind_without_numbers():
 # Transcripts
 
 UNSAFE = {"make demo": "takes long and has a stand-in of its own"}
-MACHINES = "/shared/tenhou"  # of commands that need two machines: tests/test_distribute.py has them
+MACHINES = "/shared/tenhou"  # of commands that need two machines: tests/cluster/test_distribute.py has them
 GAME = "2024010100gm-00a9-0000-3b1a11df"  # the id of an example
 
 

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import BAD_IDS, game
 
-from lib import files, manifest, workdir
-from lib.latest import Latest
+from lib import manifest
 from lib.manifest import Manifest
+from lib.store import files, workdir
+from lib.store.current import CurrentLines
 
 GAMES = [game(n) for n in range(4)]
 TEXT = st.text(st.characters(codec="utf-8"), max_size=5)
@@ -93,7 +94,7 @@ def test_any_sequence_of_events_comes_to_what_the_model_says(shared, events):
     fresh(shared, b"".join(map(line, events)))
     read = Manifest(shared)
     assert read.latest == model(events) and not read.bad
-    assert printed(Latest(shared)) == without_size(read.latest)
+    assert printed(CurrentLines(shared)) == without_size(read.latest)
     assert list(read.latest) == list(dict.fromkeys(event["gid"] for event in events))
     claims = {}
     for event in events:
@@ -160,7 +161,7 @@ def test_garbage_in_the_middle_is_counted_and_hides_no_neighbour(shared, lines):
     bad = [number for number, text in enumerate(lines, 1) if not is_event(text)]
     assert read.latest == model(json.loads(text) for text in lines if is_event(text))
     assert read.bad == bad
-    shown = Latest(shared)
+    shown = CurrentLines(shared)
     assert printed(shown) == without_size(read.latest) and shown.bad == bad
 
 
@@ -169,7 +170,7 @@ def test_garbage_in_the_middle_is_counted_and_hides_no_neighbour(shared, lines):
 def test_torn_lines_do_not_join_up_where_another_line_has_two_records(work, both):
     data = [b'{"a": [{}', b"{}]}", both % (GAMES[0].encode(), GAMES[1].encode())]
     fresh(work, b"\n".join([*data, *data[::-1], line({"gid": GAMES[2]})]))
-    for read in Manifest(work), Latest(work):
+    for read in Manifest(work), CurrentLines(work):
         assert read.bad == [1, 2, 3, 4, 5, 6] and list(read.latest) == [GAMES[2]]
 
 

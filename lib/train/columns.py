@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lib import folded
-from lib.schema import MAX_SEQ_LEN, ORIGIN, OUTCOME, TOKEN_FEATURES, UNKNOWN
+from ..rows import folded
+from ..rows.schema import MAX_SEQ_LEN, ORIGIN, OUTCOME, TOKEN_FEATURES, UNKNOWN
 
 # the default: numbers alone, of types that every library has, where tokens are not padded
 DENSE = ("tokens", "scalars", "attention_mask", "action_mask", "labels", "origin", "outcome", "row", "game")

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib import schema, shards
+from ..rows import schema
+from ..shards import reading
 
 # what Cache.games() gives; scores, ranks: of the four seats at the end, ranks 0 where the shard is too old to say
 GAMES = np.dtype([("game", "<i4"), ("gid", "U32"), ("type", "U4"), ("date", "datetime64[h]"), ("first", "<i8"),
@@ -26,7 +27,7 @@ class Table(NamedTuple):
     that shard's meta.json and its first row there, how many rows, the number in the cache of the first of them, its id
     (empty: rows of a broken shard), final points, and a number that changes with its rows."""
 
-    shards: list
+    reading: list
     metas: list
     shard: np.ndarray
     place: np.ndarray
@@ -59,7 +60,7 @@ def load(path):
     metas, found = [], []
     for number, (name, spans) in enumerate(zip(names, ranges, strict=True)):
         try:
-            meta = shards.load_meta(os.path.join(path, name))
+            meta = reading.load_meta(os.path.join(path, name))
             games = list(_live(number, meta, spans))
             if sum(game[3] for game in games) != sum(stop - start for start, stop in spans):
                 raise ValueError("index.json has other rows than its meta.json: `make rebuild-index` writes it anew")
@@ -116,7 +117,7 @@ def moved(table, path):
 
 def games(table):
     """The games as an array with the fields of GAMES. Raises CacheError if a shard cannot be read."""
-    from lib.folded import places
+    from ..rows.folded import places
 
     for name, meta in zip(table.shards, table.metas, strict=True):
         if "broken" in meta:

@@ -7,8 +7,8 @@ import itertools
 
 import numpy as np
 
-from lib import folded
-from lib.schema import ACTION_DIM, DISCARD_RED, TOKEN_FEATURES
+from ..rows import folded
+from ..rows.schema import ACTION_DIM, DISCARD_RED, TOKEN_FEATURES
 
 PERMUTATIONS = np.array(list(itertools.permutations(range(3))))  # [which, suit]: what the suit becomes
 _TILE = np.tile(np.arange(256, dtype=np.uint8), (6, 1))
@@ -23,7 +23,7 @@ _SORTED = np.isin(np.arange(256), (1, 23, 24))  # segments whose tokens stand in
 
 
 def permute(rows, which):
-    """Rows, placed as lib.folded has them, with the suits of each exchanged as PERMUTATIONS[which % 6] says, `which`
+    """Rows, placed as lib.rows.folded has them, with the suits of each exchanged as PERMUTATIONS[which % 6] says, `which`
     having a number for each row: just what the same game dealt in those suits would have given. The given arrays are
     left as they are.
     """

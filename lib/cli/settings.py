@@ -1,0 +1,152 @@
+"""Settings: the defaults of config.mk, overridden by the environment. Script flags override both.
+
+What each may be is known here. `python3 -m lib.cli.settings`, the first step of make, checks them all.
+"""
+
+import datetime
+import functools
+import os
+import re
+import shlex
+import sys
+import urllib.parse
+
+from ..store.errors import Usage
+
+NUMBERS = {"MAX_NEW": (int, 0), "DELAY": (float, 0), "TIMEOUT": (float, 0.01), "MAX_REFUSALS": (int, 1),
+           "SHARD_ROWS": (int, 1), "JOBS": (int, 1), "PIECE": (int, 1)}  # kind, least
+CHOICES = {"SHARD_LAYOUT": ("dense", "packed"), "DISTRIBUTE": ("local", "parallel", "slurm"),
+           **dict.fromkeys(("RETRY", "REPAIR", "DEEP"), ("", "0", "1"))}
+JAPAN = datetime.timezone(datetime.timedelta(hours=9))  # Tenhou's clock
+MIN_DELAY = 1  # seconds, for every server but one on this machine
+_MOST = 10 ** 9  # nothing here is counted, or waited for, beyond it
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+_LINE = re.compile(r"^(\w+)[ \t]*\?=[ \t]*([^#\n]*?)[ \t]*(?:#.*)?$", re.M)
+
+
+@functools.cache
+def defaults():
+    """name -> default, as text, for every knob of config.mk."""
+    with open(os.path.join(ROOT, "config.mk"), encoding="utf-8") as f:
+        return dict(_LINE.findall(f.read()))
+
+
+def get(name):
+    """The setting as text: the environment's if it says anything there, else config.mk's default."""
+    return os.environ.get(name, "").strip() or defaults()[name]
+
+
+def work():
+    """The work directory: $WORK, else the default, which is below the tree wherever the script is called from."""
+    return os.environ.get("WORK", "").strip() or os.path.join(ROOT, defaults()["WORK"])
+
+
+def cores():
+    """How many processors this process may use: those of its Slurm job or container, where there is one."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def number(name):
+    """The setting as a number, None when empty; raises Usage when it is none that it may be."""
+    return parse_number(get(name), name, *NUMBERS[name])
+
+
+def parse_number(text, name, kind=int, least=0):
+    """`text` as a number of `kind`, None when empty; raises Usage naming `name` when it cannot be."""
+    if text == "":
+        return None
+    try:
+        value = kind(text)
+    except ValueError:
+        raise Usage(f"{name}={text}: must be a {'whole ' if kind is int else ''}number") from None
+    if not least <= value <= _MOST:
+        raise Usage(f"{name}={text}: must be a number from {least} to {_MOST}")
+    return value
+
+
+def choice(name):
+    """The setting, one of CHOICES[name]; raises Usage when it is none of them."""
+    text = get(name)
+    if text not in CHOICES[name]:
+        raise Usage(f"{name}={text}: must be {' or '.join(text or 'empty' for text in CHOICES[name])}")
+    return text
+
+
+def switch(name):
+    """True if the setting is 1, False if it is 0 or empty; raises Usage for anything else."""
+    return choice(name) == "1"
+
+
+def parse_year(text, name="YEAR"):
+    """`text` as a year that has begun, None when empty; raises Usage naming `name` when it is none."""
+    if text == "":
+        return None
+    if not re.fullmatch("20[0-9]{2}", text):
+        raise Usage(f"{name}={text}: must be a year like 2024")
+    if int(text) > datetime.datetime.now(JAPAN).year:
+        raise Usage(f"{name}={text}: must be a year that has begun")
+    return int(text)
+
+
+def parse_rooms(text, name="ROOMS"):
+    """The table types in `text`, in its order, in small letters; raises Usage naming `name` for one that is none."""
+    rooms = text.lower().replace(",", " ").split()
+    if not all(re.fullmatch("[0-9a-f]{4}", room) for room in rooms):
+        raise Usage(f"{name}={text}: must be table types of four hex digits, like 00a9")
+    return rooms
+
+
+def server(delay):
+    """(address, host) of the server; raises Usage when that is none, or `delay` seconds too short for it."""
+    base = get("TENHOU_URL").rstrip("/")
+    try:
+        parts = urllib.parse.urlsplit(base)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not re.fullmatch(r"https?://[!-~]+", base) or not host:
+        raise Usage(f"TENHOU_URL={base}: must be an http or https address")
+    if delay < MIN_DELAY and host not in ("127.0.0.1", "localhost", "::1"):
+        raise Usage(f"DELAY={delay:g}: must be at least {MIN_DELAY} s for a server that is not your own")
+    return base, host
+
+
+def user_agent():
+    """How we introduce ourselves; raises Usage when no header can say it."""
+    if not re.fullmatch("[ -~]+", get("USER_AGENT")):
+        raise Usage(f"USER_AGENT={get('USER_AGENT')}: must be of plain letters, in one line")
+    return get("USER_AGENT")
+
+
+def sbatch():
+    """The options for sbatch as words; raises Usage when a quote is open."""
+    try:
+        return shlex.split(get("SBATCH"))
+    except ValueError as e:
+        raise Usage(f"SBATCH={get('SBATCH')}: {e}") from None
+
+
+def check():
+    """Raise Usage for the first setting, as config.mk has them, that cannot be."""
+    for name in defaults():
+        text = get(name)
+        if name in NUMBERS:
+            number(name)
+        elif name in CHOICES:
+            choice(name)
+        elif name == "YEAR":
+            parse_year(text)
+        elif name == "ROOMS":
+            parse_rooms(text)
+        elif name == "SBATCH":
+            sbatch()
+    server(number("DELAY"))
+    user_agent()
+
+
+if __name__ == "__main__":
+    try:
+        check()
+    except Usage as e:
+        print(e, file=sys.stderr)
+        sys.exit(e.status)

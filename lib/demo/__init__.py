@@ -1,0 +1,1 @@
+"""Self-played games, and a server that stands in for Tenhou's."""

@@ -1,0 +1,128 @@
+"""Downloading games: what counts as a log, what a failure means, when to stop asking."""
+
+import collections
+import datetime
+import hashlib
+import os
+
+from ..logs import logfile
+from ..store import files, workdir
+from . import wanted
+from .session import Fault, Refused
+
+_LIMIT = 1 << 24  # bytes; a long hanchan has 60 kB
+_DAY, _WEEK = datetime.timedelta(days=1), datetime.timedelta(days=7)
+
+
+class Fetcher:
+    """Downloads games one after another. tally: how many games went which way."""
+
+    def __init__(self, session, work, manifest, max_new=None, retry=False):
+        """max_new: downloads after which to stop, None for no limit; retry: all failed downloads are due."""
+        self.session, self.work, self.manifest = session, work, manifest
+        self.max_new, self.retry = max_new, retry
+        self.tally = collections.Counter()
+        self._refused = []  # (gid, Fault) since the server last gave another answer
+
+    def is_wanted(self, game):
+        """True if this run is to download the game."""
+        return wanted.is_wanted(self.work, game, self.manifest.latest.get(game), self.retry)
+
+    def queued(self):
+        """(first, last): the ids that the manifest has for download, to be asked for before and after new ones.
+
+        Last come those whose download failed, so that what the server refuses for good keeps nothing else waiting.
+        """
+        wanted = [game for game in self.manifest.latest if self.is_wanted(game)]
+        return ([game for game in wanted if not self._failed_before(game)],
+                [game for game in wanted if self._failed_before(game)])
+
+    def run(self, ids):
+        """Download those of `ids` that are wanted; yields each id as its file lands.
+
+        Raises Problem when the session ends since the server refuses everything; the games that it refused last are
+        then left as they were. Raises OSError, Busy, Interrupted.
+        """
+        for game in ids:
+            if not self.is_wanted(game):
+                self.tally["settled before"] += 1
+                continue
+            if self.max_new is not None and self.tally["downloaded"] + self.tally["duplicate"] >= self.max_new:
+                self.tally["left for later"] += 1
+                continue
+            self.tally["asked for"] += 1
+            try:
+                data = self.session.persist(game, lambda game=game: self._ask(game))
+            except Refused as e:
+                self._refused.append((game, e.fault))
+                self._put_off_refused()
+                raise
+            except Fault as e:
+                self._refused.append((game, e))
+                if e.kind == "passing":
+                    self._settle_refused()
+                continue
+            self._settle_refused()
+            if self._keep(game, data) == "downloaded":
+                yield game
+        self._settle_refused()
+
+    def _ask(self, game):
+        body = bytearray()
+        self.session.get(f"/0/log/?{game}", lambda response: body.extend, _LIMIT)
+        if not body:
+            raise Fault("passing", "empty body")
+        if not logfile.is_whole(body):
+            head = bytes(body[:200]).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+            if head.startswith((b"<html", b"<!doctype")):
+                raise Fault("passing", "HTML page instead of a log")
+            raise Fault("passing", f"not a whole log: {len(body)} bytes without its beginning or its end")
+        return bytes(body)
+
+    def _settle_refused(self):
+        """The server answers, so what it refused before were single games."""
+        for game, fault in self._refused:
+            self._fail(game, fault)
+        self._refused.clear()
+
+    def _put_off_refused(self):
+        """Of the games that the server refused last, those that it had refused before: not to be asked for first again
+        by each run to come, and so keep it from all others."""
+        for game, fault in self._refused:
+            if fault.kind == "refused" and self._failed_before(game):
+                self._fail(game, fault)
+        self._refused.clear()
+
+    def _failed_before(self, game):
+        return wanted.has_failed(self.manifest.latest.get(game, {}))
+
+    def _fail(self, game, fault):
+        # a 404 is for good, or for weeks; the rest may be well at the next run, or else the next day
+        due = datetime.datetime.now(datetime.timezone.utc)
+        if fault.kind == "refused":
+            due += _WEEK if fault.status in (403, 404) else _DAY * self._failed_before(game)
+        self._append(game, {"status": "failed", "error": str(fault), "stage": "download",
+                            "retry_at": due.strftime("%Y-%m-%dT%H:%M:%SZ")})
+        self.session.say(f"{game}: {fault}")
+
+    def _append(self, game, event):
+        with self.manifest.locked() as append:
+            append([{"gid": game, **event}])
+        self.tally[event["status"]] += 1
+
+    def _keep(self, game, data):
+        """Put a log in its place and append its event; returns the status."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        path = workdir.xml(self.work, game)
+        with self.manifest.locked() as append:
+            twin = logfile.find_twin(self.work, self.manifest, game, sha256)
+            if twin:
+                event = {"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}
+            else:
+                files.write(path, data)
+                event = {"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data)}
+            append([event])
+            if twin and os.path.exists(path):
+                os.unlink(path)  # the damaged file that this download was to replace
+        self.tally[event["status"]] += 1
+        return event["status"]

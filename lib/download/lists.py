@@ -1,0 +1,181 @@
+"""Tenhou's lists of games (scraw zips, hourly and daily scc files): getting them."""
+
+import json
+import os
+import re
+import time
+import zlib
+
+from ..store import files, workdir
+from ..store.errors import Busy, Problem
+from . import listfiles
+from .session import Fault
+
+LOOK_EVERY = 20 * 60  # seconds between two looks at the lists, failed ones counted
+_LISTED = re.compile(r"\{file:'([^']*)',size:([0-9]+)\}")
+_RANGE = re.compile(r"bytes ([0-9]+)-([0-9]+)/([0-9]+|\*)")
+_FILE_LIMIT = 1 << 26
+
+
+def zip_path(work, year):
+    """Where a year's zip belongs."""
+    return workdir.path(work, "raw", f"scraw{year}.zip")
+
+
+def fetch_zip(session, work, year):
+    """Download a year's zip, going on where an interrupted download ended. Raises Fault, OSError, Problem.
+
+    It is tested whole before it takes its final name.
+    """
+    path = zip_path(work, year)
+    part = f"{path}.part"
+
+    def ask():
+        have = os.path.getsize(part) if os.path.exists(part) else 0
+        if have and not listfiles.zip_problem(part):
+            return  # whole: only its name was still to be given
+        with files.naming(part), open(part, "ab") as f:
+
+            def receive(response):
+                found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+                fits = found and int(found[1]) == have and found[3] in ("*", str(int(found[2]) + 1))
+                if response.status_code != 206 or not fits:
+                    f.truncate(0)  # begin anew, with this answer or else with the next
+                if response.status_code == 206 and not fits:
+                    raise Fault("passing", "another part of the file came than was asked for")
+                return f.write
+
+            try:
+                session.get(f"/sc/raw/scraw{year}.zip", receive, listfiles.ZIP_LIMIT - have,
+                            {"Range": f"bytes={have}-"} if have else None)
+            except Fault as e:
+                if e.status == 416 or have >= listfiles.ZIP_LIMIT:
+                    f.truncate(0)  # it is longer than what the server has now: begin anew
+                raise
+            f.flush()
+            os.fsync(f.fileno())
+        problem = listfiles.zip_problem(part)
+        if problem:
+            os.unlink(part)
+            raise Fault("passing", problem)
+
+    try:
+        session.persist(os.path.basename(path), ask)
+    except Fault as e:
+        if os.path.exists(part) and not os.path.getsize(part):
+            os.unlink(part)
+        if e.status == 404:
+            return False
+        raise
+    os.rename(part, path)
+    files.sync_dir(os.path.dirname(path))
+    return True
+
+
+def fetch_lists(session, work, year):
+    """Download the daily and hourly files of a year that are new or have grown. Returns (files fetched, files failed).
+
+    Returns (0, 0) without asking if the last look was less than LOOK_EVERY seconds ago. Raises Fault, OSError, Problem.
+    """
+    if last_look(work):
+        return 0, 0
+    stamp = _stamp(work)
+    files.write(stamp, b"it was cut short")
+    try:
+        fetched, failed = _fetch_lists(session, work, year)
+    except Busy:
+        os.unlink(stamp)  # it was no look at all
+        raise
+    except (Fault, Problem) as e:
+        files.write(stamp, str(e).encode())
+        raise
+    files.write(stamp, f"{failed} files of the lists could not be had".encode() if failed else b"")
+    return fetched, failed
+
+
+def last_look(work):
+    """(when the lists may be looked at again, in seconds since 1970, what went wrong with the last look or ''); None if
+    they may be now."""
+    try:
+        with open(_stamp(work), encoding="utf-8", errors="replace") as f:
+            looked, what = os.fstat(f.fileno()).st_mtime, f.read()
+    except FileNotFoundError:
+        return None
+    return (looked + LOOK_EVERY, what) if 0 <= time.time() - looked < LOOK_EVERY else None
+
+
+def _stamp(work):
+    return workdir.path(work, "raw", ".looked")
+
+
+def _fetch_lists(session, work, year):
+    state_path = workdir.path(work, "raw", "listed.json")
+    state = _read_state(state_path)
+    fetched = failed = 0
+    for query in ("?old", ""):
+        for name, size in _look(session, f"/sc/raw/list.cgi{query}"):
+            base = os.path.basename(name)
+            path = workdir.path(work, "raw", base)
+            if not base.startswith(f"scc{year}") or (state.get(base) == size and os.path.exists(path)):
+                continue
+            try:
+                files.write(path, session.persist(base, lambda name=name: _get_page(session, name)))
+            except Fault as e:
+                session.say(f"{base}: {e}; left for the next look")
+                failed += 1
+                continue
+            state[base] = size
+            files.write(state_path, json.dumps(state).encode())
+            fetched += 1
+    return fetched, failed
+
+
+def _read_state(path):
+    try:
+        with open(path, encoding="utf-8") as f:
+            state = json.load(f)
+        return state if isinstance(state, dict) else {}
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
+def _look(session, path):
+    """The (file, size) pairs of one of the JavaScript lists; raises Fault for anything that is none."""
+
+    def ask():
+        text = _get(session, path).decode("utf-8", "replace").strip()
+        inside = re.fullmatch(r"list\(\s*(?:\[(.*)\])?\s*\);?", text, re.S)
+        if not inside or re.sub(r"[\s,]", "", _LISTED.sub("", inside[1] or "")):
+            raise Fault("passing", f"{path} is no list of files")
+        return [(name, int(size)) for name, size in _LISTED.findall(inside[1] or "")
+                if re.fullmatch(r"(?:[0-9]{4}/)?" + listfiles.MEMBER.pattern, name)]
+
+    return session.persist(path, ask)
+
+
+def _get(session, path):
+    body = bytearray()
+    session.get(path, lambda response: body.extend, _FILE_LIMIT)
+    return bytes(body)
+
+
+def _get_page(session, name):
+    data = _get(session, f"/sc/raw/dat/{name}")
+    if name.endswith(".gz"):
+        try:
+            text = zlib.decompressobj(wbits=31).decompress(data, _FILE_LIMIT)
+        except zlib.error as e:
+            raise Fault("passing", f"no gzip file: {e}") from None
+    else:
+        text = data
+    if b"<html" in text[:1000].lower() or b"<!doctype" in text[:1000].lower():
+        raise Fault("passing", "an HTML page instead of a list of games")
+    return data
+
+
+def index_files(work, year):
+    """The files of raw/ that list the games of a year: the zip if it is there, and the daily and hourly files."""
+    raw = workdir.path(work, "raw")
+    names = [name for name in sorted(os.listdir(raw)) if name.startswith(f"scc{year}") and listfiles.MEMBER.fullmatch(name)]
+    paths = [os.path.join(raw, name) for name in names]
+    return ([zip_path(work, year)] if os.path.exists(zip_path(work, year)) else []) + paths

@@ -1,0 +1,226 @@
+"""Tenhou's server, asked as a good guest asks: one session a machine, a pause between requests, no for an answer."""
+
+import contextlib
+import datetime
+import email.utils
+import signal
+import ssl
+import time
+import urllib.parse
+
+import requests
+
+from ..cli import settings
+from ..store.clock import utc
+from ..store.errors import Problem
+from . import pause
+
+_REDIRECTS = 3
+ATTEMPTS = 3  # for a passing fault; after 429 or 503 there is one more, after 403 or 404 none
+_LONGEST_PAUSE = 600  # seconds; a server that asks for more is left alone
+_PATIENCE = 4  # times TIMEOUT that an answer may take as a whole, for each 16 MB that it may have; never over a day
+
+
+class Fault(Exception):
+    """No usable answer; str() says what happened. `kind`: 'refused' (403, 404, 429, 503), 'passing', 'unreachable'.
+
+    status: the HTTP status, None without an answer; retry_after: seconds that the server asks for, None if it does not
+    """
+
+    def __init__(self, kind, text, status=None, retry_after=None):
+        super().__init__(text)
+        self.kind, self.status, self.retry_after = kind, status, retry_after
+
+
+class Refused(Problem):
+    """The server refuses everything, or cannot be reached; `fault` is the last Fault."""
+
+    def __init__(self, text, fault):
+        super().__init__(text)
+        self.fault = fault
+
+
+class Session:
+    """One kept-alive session that holds this machine's lock on the server, from the first request on."""
+
+    def __init__(self, delay, max_refusals, say, waiting=contextlib.nullcontext):
+        """delay: seconds between requests; max_refusals: refusals in a row after which nothing more is asked;
+        say(text): tells the user; waiting(): a context in which a signal may raise Interrupted.
+
+        Raises Usage for a TENHOU_URL that is none or a DELAY that is too short for it.
+        """
+        self.base, self.host = settings.server(delay)
+        self._user_agent = settings.user_agent()
+        self.delay, self.max_refusals, self.say, self._refusals = delay, max_refusals, say, 0
+        self.timeout = settings.number("TIMEOUT")
+        self._waiting, self._exit, self._http = waiting, contextlib.ExitStack(), None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._exit.close()
+
+    def _open(self):
+        self._turns = self._exit.enter_context(pause.held(self.base, self.delay))
+        self._http = self._exit.enter_context(requests.Session())
+        self._http.headers["User-Agent"] = self._user_agent
+
+    def pause(self, seconds):
+        """Wait, unless a signal comes."""
+        with self._waiting():
+            time.sleep(max(0, seconds))
+
+    def persist(self, name, call):
+        """What `call()` returns, called again after a fault that may pass, with growing pauses.
+
+        Raises the last Fault; Problem once the server has refused, or could not be reached, `max_refusals` times in a
+        row: then it has changed, and not what was asked for.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                result = call()
+            except Fault as e:
+                self._refusals = 0 if e.kind == "passing" else self._refusals + 1
+                if self._refusals >= self.max_refusals:
+                    self._turns.stay_away(e.retry_after or 0)
+                    text = (f"{self.host}: {self._refusals} requests in a row without success, the last for {name}: "
+                            f"{e}; stopped, nothing is held against the games; try again later")
+                    raise Refused(text, e) from None
+                if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):
+                    raise
+                pause = self.delay * 2 ** attempt if e.retry_after is None else e.retry_after
+                self.say(f"{name}: {e}; asking again in {pause:g} s")
+                self.pause(pause)
+            else:
+                self._refusals = 0
+                return result
+
+    def get(self, path, receive, limit, headers=None):
+        """Ask for `path` once; `receive(response)` gives the function that takes the chunks of its body.
+
+        limit: bytes after which a body is refused. Returns the response, for its headers and status. Raises Fault, Busy
+        when another process has the lock, Problem for a redirect to another host or a pause longer than we wait.
+        """
+        if self._http is None:
+            self._open()
+        url = self.base + path
+        for _ in range(_REDIRECTS + 1):
+            self.pause(self._turns.left())
+            self._turns.stamp()
+            try:
+                with self._waiting(), _in_time(_PATIENCE * self.timeout * max(1, limit >> 24)):
+                    response = self._ask(url, receive, limit, headers)
+            finally:
+                self._turns.stamp()
+            if not response.is_redirect:
+                return response
+            url = self._allowed(url, response.headers["Location"])
+        raise Fault("passing", "too many redirects")
+
+    def _ask(self, url, receive, limit, headers):
+        try:
+            with self._http.get(url, headers=headers, timeout=self.timeout, stream=True, allow_redirects=False) as r:
+                if r.is_redirect:
+                    return r
+                if r.status_code not in (200, 206):
+                    kind = "refused" if r.status_code in (403, 404, 429, 503) else "passing"
+                    raise Fault(kind, f"HTTP {r.status_code}", r.status_code, self._retry_after(r))
+                length = r.headers.get("Content-Length", "")
+                if length.isdecimal() and int(length) > limit:
+                    raise Fault("passing", f"body of {length} bytes, more than {limit}")
+                sink, size = receive(r), 0
+                for chunk in r.iter_content(1 << 16):
+                    size += len(chunk)
+                    if size > limit:
+                        raise Fault("passing", f"body of more than {limit} bytes")
+                    sink(chunk)
+                return r
+        except requests.exceptions.Timeout:
+            raise Fault("passing", f"timed out after {self.timeout:g} s") from None
+        except requests.exceptions.ChunkedEncodingError as e:
+            raise Fault("passing", _why(e)) from None
+        except requests.exceptions.ConnectionError as e:
+            if _cause(e, "ReadTimeoutError", TimeoutError):
+                raise Fault("passing", f"timed out after {self.timeout:g} s") from None
+            away = "NewConnectionError", "NameResolutionError", ConnectionRefusedError, "SSLError", "ProxyError"
+            raise Fault("unreachable" if _cause(e, *away) else "passing", _why(e)) from None
+        except requests.exceptions.RequestException as e:
+            raise Fault("passing", f"no usable answer: {type(e).__name__}: {e}"[:200]) from None
+        except ValueError:  # requests looks at a redirect too
+            raise Problem(f"{self.host} redirects to what is no address") from None
+
+    def _retry_after(self, response):
+        text = response.headers.get("Retry-After", "").strip()
+        if not text:
+            return None
+        try:
+            seconds = int(text)
+        except ValueError:
+            try:
+                when = email.utils.parsedate_to_datetime(text)
+            except (ValueError, TypeError, OverflowError):
+                return None
+            seconds = (when - datetime.datetime.now(when.tzinfo or None)).total_seconds()
+        if seconds > _LONGEST_PAUSE:
+            until = utc(self._turns.stay_away(seconds))
+            raise Problem(f"{self.host} asks us to stay away until {until} (HTTP {response.status_code}); "
+                          "nothing more is asked for, run again then")
+        return max(0, seconds)
+
+    def _allowed(self, url, location):
+        """Where a redirect leads; raises Problem if that is not the server's own."""
+        try:
+            url = urllib.parse.urljoin(url, location)
+            parts = urllib.parse.urlsplit(url)
+        except ValueError:
+            raise Problem(f"{self.host} redirects to what is no address") from None
+        own = parts.hostname == self.host or (
+            self.host.endswith("tenhou.net") and f".{parts.hostname}".endswith(".tenhou.net"))
+        safe = parts.scheme == "https" or (parts.scheme == "http" and self.base.startswith("http:"))
+        if not (own and safe):
+            raise Problem(f"{self.host} redirects to {parts.scheme}://{parts.hostname}: not followed; has it moved?")
+        return url
+
+
+@contextlib.contextmanager
+def _in_time(seconds):
+    """A block that raises Fault when it is not done by then: TIMEOUT is for each byte, and a server may drip them."""
+
+    def late(signum, frame):
+        raise Fault("passing", f"too slow: no whole answer in {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, min(seconds, 86400))
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _cause(error, *kinds):
+    """True if an exception of one of these classes or class names is among the causes of `error`."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if any(isinstance(error, k) if isinstance(k, type) else type(error).__name__ == k for k in kinds):
+            return True
+        nested = [a for a in getattr(error, "args", ()) if isinstance(a, BaseException)]
+        error = getattr(error, "reason", None) or error.__cause__ or error.__context__ or (nested or [None])[0]
+        error = error if isinstance(error, BaseException) else None
+    return False
+
+
+def _why(error):
+    if _cause(error, "IncompleteRead"):
+        return "short body: the connection ended before the length that was announced"
+    if _cause(error, ConnectionResetError, "RemoteDisconnected"):
+        return "connection reset"
+    if _cause(error, ssl.SSLCertVerificationError):
+        return "its certificate cannot be verified"
+    if _cause(error, "NameResolutionError"):
+        return "no such host, or no network"
+    if _cause(error, ConnectionRefusedError):
+        return "connection refused"
+    return f"no connection: {error}"[:200]

@@ -1,0 +1,56 @@
+"""Comparing a log file with the current record of its game: what it is worth, whether it is news."""
+
+
+from ..store import files
+from . import logfile
+
+
+def judge(record, sha256):
+    """'ok', 'corrupt' or 'unknown' for a file with this hash, given its id's current record ({}: no record)."""
+    known = record.get("sha256")
+    if known is None:
+        return "unknown"
+    return "ok" if known == sha256 else "corrupt"
+
+
+def judge_found(record, sha256):
+    """The kind of a file with this hash, None for no file, Unreadable for one that nobody can judge."""
+    if isinstance(sha256, files.Unreadable):
+        return "unreadable"
+    if sha256 is None:
+        return "missing" if record.get("status") == "downloaded" else "absent"
+    return judge(record, sha256)
+
+
+def judge_again(work, game, record):
+    """The kind of a game's file, looked at closely: a log that the next run adopts in place of another is unknown."""
+    try:
+        data, sha256 = logfile.read(work, game)
+    except FileNotFoundError:
+        return judge_found(record, None)
+    except files.Unreadable as e:
+        return judge_found(record, e)
+    kind = judge(record, sha256)
+    return "unknown" if kind == "corrupt" and is_news(record, data, sha256) else kind
+
+
+def is_settled(record):
+    """True if no file that may stand there changes what is known of a game: it is encoded, or known by its bytes."""
+    status = (record or {}).get("status")
+    return status == "encoded" or (status == "downloaded" and record.get("sha256") is not None)
+
+
+def is_news(record, data, sha256):
+    """True if a file with these bytes changes what the manifest knows of a game that it knows."""
+    status, known = record.get("status"), record.get("sha256")
+    if is_settled(record):
+        return False
+    if known is None:
+        return status in ("corrupt", "downloaded", "failed")
+    if status == "corrupt" and sha256 != known:
+        return sha256 != record.get("found") and logfile.is_whole(data)  # the damaged file itself is left for repair
+    if status == "failed" and record.get("stage") == "encode":
+        return sha256 != known and logfile.is_whole(data, ended=True)  # not half a game again
+    if status == "duplicate" and sha256 != known:
+        return logfile.is_whole(data, ended=True)  # no duplicate any more
+    return status in ("corrupt", "failed", "duplicate") and sha256 == known

@@ -1,0 +1,52 @@
+"""The log file of a game: reading it, whether it is whole, whether another game has the same bytes."""
+
+import hashlib
+import zlib
+
+from ..store import files, workdir
+
+LIMIT = 1 << 24  # bytes that a log may have, or unpack to; a long hanchan has 60 kB
+
+
+def is_whole(data, ended=False):
+    """True if the bytes begin and end like a paipu; gzip is looked into, a BOM and white space are skipped. ended: and
+    if the game was played to its end."""
+    if data[:2] == b"\x1f\x8b":
+        try:
+            unpacker = zlib.decompressobj(wbits=31)
+            data = unpacker.decompress(data, LIMIT)
+        except zlib.error:
+            return False
+        if not unpacker.eof:
+            return False
+    body = data.strip(b"\xef\xbb\xbf \t\r\n")
+    return (body.startswith(b"<mjloggm") and body.endswith(b"</mjloggm>") and b"<GO" in body
+            and (not ended or b"owari" in body))
+
+
+def find_twin(work, manifest, game, sha256):
+    """The id of another game that has these bytes and is sound, None if there is none. For use under the lock."""
+    other = manifest.owners.get(sha256, game)
+    return other if other != game and _is_sound(work, manifest.latest[other], sha256) else None
+
+
+def _is_sound(work, record, sha256):
+    """True if `record` is of a game that has these bytes, and its file still has them."""
+    if record.get("sha256") != sha256 or record.get("status") not in ("encoded", "downloaded", "failed"):
+        return False
+    try:
+        return read(work, record["gid"])[1] == sha256
+    except (FileNotFoundError, files.Unreadable):
+        return False
+
+
+def read(work, game):
+    """(bytes, sha256) of a game's file; raises files.Unreadable, OSError. Of one that is too long to be a log, only its
+    beginning."""
+    path = workdir.xml(work, game)
+    with files.reading(path), files.open_regular(path) as f:
+        data = f.read(LIMIT + 1)
+        digest = hashlib.sha256(data)
+        while rest := f.read(1 << 20):
+            digest.update(rest)
+    return data, digest.hexdigest()

@@ -1,0 +1,172 @@
+"""A game as its log tells it: rules, hands, events, results.
+
+Form and range of everything is checked here, so that later modules can index with it. Whether the events make sense
+one after the other is for the replay to find out.
+"""
+
+from typing import NamedTuple
+
+from . import meld, mjlog
+from .mjlog import Unencodable, numbers
+
+# what an event is: the first item of its tuple
+DRAW, DISCARD, CALL, DECLARE, RIICHI, DORA, BYE, UN, WIN, ABORT = range(10)
+
+TURNS = {
+    f"{letter}{tile}": (op, seat, tile)
+    for op, letters in ((DRAW, "TUVW"), (DISCARD, "DEFG"))
+    for seat, letter in enumerate(letters)
+    for tile in range(136)
+}
+ENDS = {"AGARI": WIN, "RYUUKYOKU": ABORT}
+ABORTS = ("", "yao9", "reach4", "ron3", "kan4", "kaze4", "nm")
+UNSUPPORTED = {16: "three players", 2: "no red fives", 4: "no open tanyao"}  # bits of GO type
+LIMIT = 10_000  # points in hundreds
+MAX_HANDS = 255  # as origin.hand counts them
+
+
+class Win(NamedTuple):
+    """`who` wins on a tile of `loser` (his own: tsumo). `ura`: the indicators shown; `pao`: the seat liable, or -1."""
+
+    who: int
+    loser: int
+    ura: tuple
+    pao: int
+
+
+class Hand(NamedTuple):
+    """What INIT says, who is `away` when the hand starts, its events, and the points `after` it.
+
+    Events are (op, seat, argument): a tile for DRAW, DISCARD and DORA, a Meld for CALL, a Win for WIN, the type for
+    ABORT ('' when the wall ran out). Nothing follows one ABORT, or one or more WINs. Points are not in hundreds.
+    """
+
+    wind: int
+    dealer: int
+    honba: int
+    sticks: int
+    indicator: int
+    points: tuple
+    dealt: tuple
+    away: frozenset
+    events: list
+    after: tuple
+
+
+def read(data):
+    """The Hands of a log (bytes) and the final points of seats 0..3. Raises Unencodable unless the game is complete."""
+    tags = mjlog.tags(mjlog.text(data))
+    check_rules(tags)
+    starts = [i for i, (name, _) in enumerate(tags) if name == "INIT"]
+    if not starts:
+        raise Unencodable("incomplete: no hands")
+    if len(starts) > MAX_HANDS:
+        raise Unencodable(f"not a log: {len(starts)} hands")
+    last = next((mjlog.attributes(tail) for name, tail in reversed(tags) if name in ENDS), {})
+    if "owari" not in last:
+        raise Unencodable("incomplete: no owari")
+    final = numbers(last, "owari", 4, -LIMIT, LIMIT, slice(0, 8, 2))
+    away = set()
+    for name, tail in tags[: starts[0]]:
+        if name in ("BYE", "UN"):
+            move(away, presence(name, mjlog.attributes(tail)))
+    hands = []
+    for start, stop in zip(starts, [*starts[1:], len(tags)], strict=True):
+        try:
+            found = hand(tags[start:stop], away)
+        except Unencodable as error:
+            raise Unencodable(f"hand {len(hands)}: {error}") from None
+        if not found:
+            raise Unencodable(f"incomplete: hand {len(hands)} has no end")
+        hands.append(found)
+    return hands, tuple(100 * points for points in final)
+
+
+def check_rules(tags):
+    """Raises Unencodable if the log does not say by which rules it was played, or the engine does not know them."""
+    go = next((mjlog.attributes(tail) for name, tail in tags if name == "GO"), {})
+    if "type" not in go:
+        raise Unencodable("incomplete: no rules (GO type)")
+    (rules,) = numbers(go, "type", 1, 0, 1 << 20)
+    for bit, what in UNSUPPORTED.items():
+        if rules & bit:
+            raise Unencodable(f"unsupported: {what}")
+
+
+def hand(tags, away):
+    """The Hand that `tags` tell, the first of them INIT; None if it has no end. `away`, a set, is kept up to date."""
+    init = mjlog.attributes(tags[0][1])
+    round_, honba, sticks, _, _, indicator = numbers(init, "seed", 6, 0, 135)
+    if round_ > 11 or honba > 95 or sticks > 95:
+        raise Unencodable("attribute seed out of range")
+    points = tuple(100 * ten for ten in numbers(init, "ten", 4, -LIMIT, LIMIT))
+    (dealer,) = numbers(init, "oya", 1, 0, 3)
+    dealt = tuple(numbers(init, f"hai{seat}", 13, 0, 135) for seat in range(4))
+    events, ends, away_before = [], [], frozenset(away)
+    for name, tail in tags[1:]:
+        event = TURNS.get(name)
+        if event:
+            events.append(event)
+        elif name in ("BYE", "UN"):
+            found = presence(name, mjlog.attributes(tail))
+            move(away, found)
+            events += found
+        elif name in READERS:
+            attrs = mjlog.attributes(tail)
+            events.append(READERS[name](attrs))
+            if name in ENDS:
+                ends.append(attrs)
+        elif name != "SHUFFLE":
+            raise Unencodable(f"unknown tag {name[:20]}")
+    if not ends:
+        return None
+    first = next(i for i, event in enumerate(events) if event[0] in (WIN, ABORT))
+    allowed = (BYE, UN, WIN) if events[first][0] == WIN else (BYE, UN)
+    if any(op not in allowed for op, _, _ in events[first + 1 :]):
+        raise Unencodable("goes on after its end")
+    change = numbers(ends[-1], "sc", 8, -LIMIT, LIMIT, slice(8))  # before and change of each seat
+    after = tuple(100 * (change[2 * seat] + change[2 * seat + 1]) for seat in range(4))
+    return Hand(round_ // 4, dealer, honba, sticks, indicator, points, dealt, away_before, events, after)
+
+
+def presence(name, attrs):
+    """The events of a BYE or UN tag: a UN names those who are back by n0..n3."""
+    if name == "BYE":
+        return [(BYE, *numbers(attrs, "who", 1, 0, 3), None)]
+    return [(UN, seat, None) for seat in range(4) if f"n{seat}" in attrs]
+
+
+def move(away, events):
+    """Bring the set of absent seats up to date."""
+    for op, seat, _ in events:
+        (away.add if op == BYE else away.discard)(seat)
+
+
+def call(attrs):
+    return (CALL, *numbers(attrs, "who", 1, 0, 3), meld.decode(*numbers(attrs, "m", 1, 0, 0xFFFF)))
+
+
+def reach(attrs):
+    (step,) = numbers(attrs, "step", 1, 1, 2)
+    return (DECLARE if step == 1 else RIICHI, *numbers(attrs, "who", 1, 0, 3), None)
+
+
+def dora(attrs):
+    return (DORA, -1, *numbers(attrs, "hai", 1, 0, 135))
+
+
+def win(attrs):
+    (who,), (loser,) = (numbers(attrs, key, 1, 0, 3) for key in ("who", "fromWho"))
+    ura = numbers(attrs, "doraHaiUra", 0, 0, 135) if attrs.get("doraHaiUra") else ()
+    pao = numbers(attrs, "paoWho", 1, 0, 3)[0] if "paoWho" in attrs else -1
+    return (WIN, who, Win(who, loser, ura, pao))
+
+
+def abort(attrs):
+    type_ = attrs.get("type", "")
+    if type_ not in ABORTS:
+        raise Unencodable("RYUUKYOKU of an unknown type")
+    return (ABORT, -1, type_)
+
+
+READERS = {"N": call, "REACH": reach, "DORA": dora, "AGARI": win, "RYUUKYOKU": abort}

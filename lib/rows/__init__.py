@@ -1,0 +1,1 @@
+"""From a game to its rows: the schema, what each seat sees, which decisions the log proves, encoding."""

@@ -1,0 +1,97 @@
+"""Tiles, actions and rows as players write them: 123m406p77z, 0 being a red five, 1z to 7z east to chun."""
+
+from typing import NamedTuple
+
+from . import schema
+
+AKA = 1
+SEATS = ("self", "shimocha", "toimen", "kamicha")
+WINDS = ("east", "south", "west", "north")
+MELDS = ("chi", "pon", "open kan", "added kan", "closed kan")
+_CHI = ("low", "middle", "high")
+_CALLS = {
+    **{schema.CHI + i: f"chi {where}" for i, where in enumerate(_CHI)},
+    **{schema.CHI_RED + i: f"chi {where} red" for i, where in enumerate(_CHI)},
+    schema.PON: "pon", schema.PON_RED: "pon red", schema.ANKAN: "closed kan", schema.MINKAN: "open kan",
+    schema.KAKAN: "added kan", schema.RIICHI: "riichi", schema.RON: "ron", schema.TSUMO: "tsumo",
+    schema.NINE_TERMINALS: "nine terminals", schema.NO_RIICHI: "no riichi", schema.PASS: "pass",
+}
+
+
+def tile(kind, aka=0):
+    """A tile by its id 0..33 (`lib.rows.schema`) and its aka bit: 5m, 0m, 1z. 34, no tile, is empty."""
+    if kind >= schema.NO_TILE:
+        return ""
+    return f"{0 if aka else kind % 9 + 1}{'mpsz'[kind // 9]}"
+
+
+def tiles(pairs):
+    """Several tiles, (id, aka) each, in their order, with the suit named once a run: 123m0p."""
+    names = [tile(*pair) for pair in pairs]
+    following = [*names[1:], ""]
+    return "".join(name[0] if name[1:] == after[1:] else name for name, after in zip(names, following, strict=True))
+
+
+# names of actions 0..53; a discard's is its tile
+ACTIONS = [tile(kind) for kind in range(34)] + [tile(9 * suit + 4, AKA) for suit in range(3)]
+ACTIONS += [_CALLS[action] for action in range(schema.CHI, schema.ACTION_DIM)]
+# key of a described row -> all that its text can be, where that is a short list
+VALUES = {
+    "label": ACTIONS, "legal": ACTIONS, "round": [f"{wind} {n}" for wind in WINDS for n in range(1, 5)],
+    "asked": ["turn", "riichi", *(f"{what} by {who}" for what in ("discard", "kan") for who in SEATS[1:])],
+}
+
+
+class Token(NamedTuple):
+    segment: int
+    tile: int
+    count: int
+    who: int
+    extra: int
+    scalar: float
+
+
+def describe(row):
+    """One row of the cache (a dict of arrays, as Cache[i] gives it) as plain values, for eyes and for jq.
+
+    `river`: r before the tile that declares riichi, _ after one that was thrown as it was drawn.
+    """
+    n = int(row["attention_mask"].sum())
+    tokens = [Token(*token, float(row["scalars"][place, 0])) for place, token in enumerate(row["tokens"][:n].tolist())]
+    only = {token.segment: token for token in tokens}
+    hand = [(t.tile, t.extra & AKA) for t in tokens if t.segment == 1 for _ in range(t.count)]
+    drawn, last, hint = only.get(2), only.get(20), only[22].count
+    asked = "turn" if not hint else f"{'discard' if hint == 1 else 'kan'} by {SEATS[last.who]}"
+    return {
+        "hand": int(row["origin"]["hand"]), "seat": int(row["origin"]["seat"]), "step": int(row["origin"]["step"]),
+        "round": f"{WINDS[only[14].count]} {only[25].count + 1}", "honba": only[16].count, "sticks": only[17].count,
+        "left": only[18].count,
+        "indicators": tiles([(t.tile, t.extra & AKA) for t in tokens if t.segment == 7]),
+        "tiles": tiles(hand), "drawn": tile(drawn.tile, drawn.extra & AKA) if drawn else "",
+        "asked": "riichi" if only[21].extra else asked, "on": tile(last.tile, last.extra & AKA) if last else "",
+        "players": [_player(who, only[15].count, [t for t in tokens if t.who == who]) for who in range(4)],
+        "legal": [name for name, bit in zip(ACTIONS, row["action_mask"].tolist(), strict=True) if bit],
+        "label": ACTIONS[row["labels"]],
+        **{name: int(row["outcome"][name]) for name in row["outcome"].dtype.names},
+    }
+
+
+def _player(who, wind, tokens):
+    """What the table shows of one player; `wind` is that of the row's own seat."""
+    melds, river = [], []
+    for t in tokens:
+        if t.segment == 27:
+            melds.append([t, []])
+        elif t.segment in (3, 4):
+            melds[-1][1].append((t.tile, t.extra & AKA))
+        elif t.segment in (5, 6):
+            declares = t.extra & 2 and not any(name.startswith("r") for name in river)
+            river.append(f"{'r' if declares else ''}{tile(t.tile, t.extra & AKA)}{'' if t.extra & 4 else '_'}")
+    state = {t.segment: t for t in tokens}
+    return {
+        "who": SEATS[who], "wind": WINDS[(wind + who) % 4], "score": round(25000 + 25000 * state[13].scalar),
+        "riichi": bool(state[10].count),
+        "melds": [f"{MELDS[t.count]} {tiles(held)}" + (f" from {SEATS[(who + t.extra) % 4]}" if t.extra < 4 else "")
+                  for t, held in melds],
+        "river": " ".join(river),
+    }

@@ -1,0 +1,1 @@
+"""Rows on disk: layouts, writing, reading, claims of the manifest, compaction, the index."""

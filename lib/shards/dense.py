@@ -1,0 +1,175 @@
+"""The dense layout of a shard: an .npy file for each array of lib.rows.schema, for anyone who has np.load(mmap_mode="r")."""
+
+import concurrent.futures
+import contextlib
+import functools
+import hashlib
+import io
+import math
+import os
+
+import numpy as np
+
+from ..rows import folded, schema
+
+_FLUSH = 1 << 27  # bytes after which the large files are sent to the disk, while the next games are encoded
+_LARGE = ("tokens", "scalars")
+_ROWS = 1024  # few enough for the caches of the processor
+
+
+class Writer:
+    """The files of one shard in the making, in its directory `path`."""
+
+    def __init__(self, path):
+        """Raises OSError."""
+        self._flusher, self._flush, self._unsent = concurrent.futures.ThreadPoolExecutor(1), None, 0
+        self._files = {name: open(_file(path, name), "wb") for name in schema.ARRAYS}  # noqa: SIM115
+        self._digests = {name: hashlib.sha256() for name in schema.ARRAYS}
+        self._n_rows = 0
+        self._write_headers()
+
+    def _write_headers(self):
+        for name, f in self._files.items():
+            f.seek(0)
+            _write_header(f, name, self._n_rows)
+
+    def add(self, rows, game):
+        """Append rows of the game `game`: a folded, or a dict of the arrays of lib.rows.schema.
+
+        Raises OSError, and ValueError for arrays that lib.rows.schema has not.
+        """
+        for part in folded.pieces(rows) if "text" in rows else [rows]:
+            self._add(_checked(part, game))
+
+    def _add(self, rows):
+        for name, array in rows.items():
+            data = array.view("u1") if array.size else b""
+            self._files[name].write(data)
+            self._digests[name].update(data)
+            self._unsent += array.nbytes
+        self._n_rows += len(rows["labels"])
+        if self._unsent >= _FLUSH:
+            self._await_flush()
+            self._flush, self._unsent = self._flusher.submit(self._sync, _LARGE), 0
+
+    def finish(self):
+        """Complete the files, durably; returns what meta.json has to say about them. Raises OSError."""
+        self._await_flush()
+        self._write_headers()
+        for f in self._files.values():
+            f.flush()
+        self._sync(self._files)
+        self.close()
+        return {"sha256": {name: digest.hexdigest() for name, digest in self._digests.items()}}
+
+    def _sync(self, names):
+        for name in names:
+            os.fsync(self._files[name].fileno())
+
+    def _await_flush(self):
+        if self._flush:
+            self._flush.result()  # a failed write is told to one fsync only: it must not be lost with it
+
+    def close(self):
+        """Let go of the files, finished or not. Raises OSError."""
+        with contextlib.ExitStack() as all_of_them:  # though one fails: where the disk is full each does
+            for f in self._files.values():
+                all_of_them.callback(f.close)
+            self._flusher.shutdown()
+
+
+def _checked(rows, game):
+    """The arrays of lib.rows.schema, and no other; ValueError if one is not as it should be."""
+    n, arrays = len(rows["labels"]), {}
+    for name, (shape, dtype) in schema.ARRAYS.items():
+        arrays[name] = array = np.ascontiguousarray(rows[name])
+        if array.shape != (n, *shape) or array.dtype != dtype:  # a cast would cut numbers silently
+            raise ValueError(f"{game}: {name} is {array.dtype} {array.shape}, not {dtype} {(n, *shape)}")
+    return arrays
+
+
+def rows(path, meta, wanted, names=tuple(schema.ARRAYS)):
+    """The rows `wanted` (numbers in the shard, growing) of the shard in the directory `path`: these arrays of
+    lib.rows.schema. Raises OSError, and ValueError when a file is damaged."""
+    if len(wanted) and wanted[-1] - wanted[0] == len(wanted) - 1:
+        wanted = slice(wanted[0], wanted[-1] + 1)  # quicker
+    found = {name: np.load(_file(path, name), mmap_mode="r")[wanted] for name in names if _is_there(meta, name)}
+    unknown = {name: np.full((len(found["labels"]), 4), schema.UNKNOWN, "<i4") for name in names if name not in found}
+    return found | unknown
+
+
+def _is_there(meta, name):
+    """False for what a shard has not that is older than the array."""
+    return name != "deltas" or name in meta["sha256"]
+
+
+def read(path, meta, wanted):
+    """The same rows as a folded. Raises as `rows` does."""
+    return folded.join([folded.fold(rows(path, meta, wanted[first:first + _ROWS]))
+                        for first in range(0, max(1, len(wanted)), _ROWS)])
+
+
+def masks(path, meta):
+    """The action masks of all rows of a shard, (n_rows, 54). Raises as `rows` does."""
+    return np.load(_file(path, "action_mask"), mmap_mode="r")
+
+
+def damage(path, meta, deep=False):
+    """What is wrong with the files in the directory `path` against its `meta`, as text; None if nothing is. deep: hash
+    them too."""
+    for name, (shape, dtype) in schema.ARRAYS.items():
+        if not _is_there(meta, name) or (not deep and _is_as_written(path, name, meta["n_rows"])):
+            continue
+        try:
+            found = np.load(_file(path, name), mmap_mode="r")
+            as_said = found.shape == (meta["n_rows"], *shape) and found.dtype == dtype
+        except Exception as e:  # a damaged header makes numpy raise nearly anything, TokenError and BadZipFile too
+            return f"{name}.npy cannot be read: {e}"
+        if not as_said:
+            return f"{name}.npy is {found.dtype} {found.shape}, meta.json says {meta['n_rows']} rows"
+        if deep and len(found) and _hash(found) != meta.get("sha256", {}).get(name):
+            return f"{name}.npy: its sha256 is not the one in meta.json"
+    return None
+
+
+def _is_as_written(path, name, n_rows):
+    """True if a file has the header and the size that `Writer` gives it; a twentieth of the work of opening it."""
+    header, row_bytes = _header(name)
+    header = header.replace(b"(0,", b"(%a," % n_rows).rstrip().ljust(len(header) - 1) + b"\n"
+    try:
+        fd = os.open(_file(path, name), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.fstat(fd).st_size == len(header) + n_rows * row_bytes and os.read(fd, len(header)) == header
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+@functools.cache
+def _header(name):
+    """(the header of an array without rows, the bytes of a row)."""
+    (shape, dtype), f = schema.ARRAYS[name], io.BytesIO()
+    _write_header(f, name, 0)
+    return f.getvalue(), math.prod(shape) * dtype.itemsize
+
+
+def _write_header(f, name, n_rows):
+    # numpy pads a header so that the first axis can grow: the final one takes exactly the same place
+    shape, dtype = schema.ARRAYS[name]
+    np.lib.format.write_array_header_1_0(f, {
+        "descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (n_rows, *shape),
+    })
+
+
+def _file(path, name):
+    return os.path.join(path, f"{name}.npy")
+
+
+def _hash(array):
+    digest = hashlib.sha256()
+    for start in range(0, len(array), 4096):
+        digest.update(np.ascontiguousarray(array[start:start + 4096]).view("u1"))
+    return digest.hexdigest()

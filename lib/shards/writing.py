@@ -1,0 +1,65 @@
+"""Writing a shard: rows streamed aside, moved into place by one rename."""
+
+import contextlib
+import json
+import os
+import shutil
+
+import numpy as np
+
+from ..rows import schema
+from ..store import files, workdir
+from . import layouts, reading
+
+
+class Writer:
+    """A shard in the making: rows go straight to disk, so memory stays flat however large it grows.
+
+    games: the entries of meta.json so far; n_rows: how many rows they have together
+    """
+
+    def __init__(self, work, layout="dense"):
+        """Begin a shard of a layout (a key of LAYOUTS) aside in the cache of `work`. Raises OSError."""
+        self.path = files.temporary_path(workdir.path(work, "cache", "shard"))
+        self.games, self.n_rows, self._layout = [], 0, layout
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.mkdir(self.path)
+        self._rows = layouts.LAYOUTS[layout].Writer(self.path)
+
+    def add(self, game, sha256, rows, final=None):
+        """Append all rows of a game: a folded, or a dict of the arrays of lib.rows.schema. final: the points of its four
+        seats at the end. Raises OSError, and ValueError for rows that lib.rows.schema has not.
+        """
+        n = len(rows["labels"])
+        self.games.append({"gid": game, "sha256": sha256, "start": self.n_rows, "n_rows": n,
+                           **({"final": list(final)} if final else {})})
+        origin = np.array(rows["origin"])
+        origin["game"] = len(self.games) - 1
+        with files.naming(self.path):
+            self._rows.add({**rows, "origin": origin}, game)
+        self.n_rows += n
+
+    def finish(self, encoder):
+        """Complete the shard aside, durably: arrays, meta.json, fsync. Raises OSError."""
+        with files.naming(self.path):
+            found = self._rows.finish()
+        meta = {
+            "schema_version": schema.SCHEMA_VERSION, "layout": self._layout, "n_rows": self.n_rows,
+            "max_seq_len": schema.MAX_SEQ_LEN, "encoder": encoder, **found, "games": self.games,
+        }
+        files.write(os.path.join(self.path, reading.META), json.dumps(meta).encode() + b"\n")
+
+    def move_into_place(self, work, used):
+        """Rename the finished shard to the number after all `used` and present ones; returns its name. Raises OSError.
+        """
+        highest = max((n for n in [*used, *map(reading.number, reading.names(work))] if n is not None), default=-1)
+        name = workdir.SHARD.format(highest + 1)
+        os.rename(self.path, workdir.path(work, "cache", name))
+        files.sync_dir(workdir.cache(work))
+        return name
+
+    def discard(self):
+        """Close and remove what was written aside."""
+        with contextlib.suppress(OSError):
+            self._rows.close()
+        shutil.rmtree(self.path, ignore_errors=True)

@@ -1,0 +1,23 @@
+"""Times as the manifest writes them: UTC, whole seconds, Z."""
+
+import datetime
+import time
+
+
+def moment(text):
+    """A manifest's time as a datetime in UTC, None if it is none, or none of this age."""
+    try:
+        time = datetime.datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.timezone.utc)
+    except ValueError:
+        return None
+    return time if 2000 <= time.year < 2100 else None
+
+
+def utc(seconds):
+    """A time in seconds since 1970 as the manifest writes it: UTC, whole seconds, Z."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def now():
+    """This moment as the manifest writes it."""
+    return utc(time.time())

@@ -1,0 +1,102 @@
+"""What happened when: the events of a manifest, counted by the hour, and how quick the work of the last run was."""
+
+import collections
+import datetime
+import itertools
+
+from ..manifest import Manifest
+from . import clock
+
+# status of an event -> what it is counted as
+KINDS = {"downloaded": "downloads", "duplicate": "downloads", "encoded": "encodes", "failed": "failures",
+         "corrupt": "failures"}
+PAUSE = datetime.timedelta(minutes=15)  # without any event: the run is over. No pause that a server asks for is longer
+_HOUR = datetime.timedelta(hours=1)
+_MOST = 60  # bars of a plot
+_STEPS = {"hour": datetime.timedelta(hours=1), "day": datetime.timedelta(days=1), "week": datetime.timedelta(weeks=1)}
+
+
+class History(Manifest):
+    """A Manifest that counts the events it reads.
+
+    hours: (first 13 characters of the time, kind) -> events, kinds being the values of KINDS. Games taken from xml/
+    count as downloads; events that only move games, as compaction appends them, do not count.
+    """
+
+    def _forget(self):
+        super()._forget()
+        self.hours = collections.Counter()
+        self._recent = collections.deque(maxlen=20_000)  # [time, kind, events]: an hour has no more of them
+
+    def _resume(self, f, end):
+        """Read all: a snapshot has the records, not the events."""
+
+    def _put(self, record, line):
+        game, status = record.get("gid"), record.get("status")
+        before = self.latest.get(game) if type(game) is str else None
+        if not super()._put(record, line):
+            return False
+        kind = KINDS.get(status)
+        moves = "dropped" in record or (status == "encoded" and before is not None and before.get("status") == status)
+        if kind and not moves:
+            time = str(record.get("ts"))
+            self.hours[time[:13], kind] += 1
+            if self._recent and self._recent[-1][:2] == [time, kind]:
+                self._recent[-1][2] += 1
+            else:
+                self._recent.append([time, kind, 1])
+        return True
+
+    def last_run(self):
+        """(when the last run ended, as a datetime; kind -> events an hour in it), of its last hour if it was longer.
+
+        None, {} if there was none. A run is what happened without a longer PAUSE. No rate where all has one time.
+        """
+        events = [(clock.moment(time), kind, n) for time, kind, n in self._recent]
+        events = sorted(event for event in events if event[0])
+        if not events:
+            return None, {}
+        begin = end = events[-1][0]
+        for time, _, _ in reversed(events):
+            if begin - time > PAUSE or end - time > _HOUR:
+                break
+            begin = time
+        counts, hours = collections.Counter(), (end - begin) / _HOUR
+        for time, kind, n in events:
+            if begin < time:  # what stands at the beginning was done before it
+                counts[kind] += n
+        return end, {kind: n / hours for kind, n in counts.items()}
+
+    def timeline(self):
+        """(unit, times, {kind: counts}, events without a sound time): the events in at most 60 steps of one unit, an
+        'hour', 'day', 'week' or, however many, 'month'. The times, datetimes, are the beginnings of the steps."""
+        found, untimed = collections.Counter(), 0
+        for (hour, kind), n in self.hours.items():
+            time = clock.moment(f"{hour}:00:00Z")
+            untimed += 0 if time else n
+            if time:
+                found[time, kind] += n
+        if not found:
+            return "hour", [], {kind: [] for kind in KINDS.values()}, untimed
+        first, last = min(time for time, _ in found), max(time for time, _ in found)
+        unit = next((name for name, step in _STEPS.items() if (last - first) / step < _MOST - 1), "month")
+        times = list(itertools.takewhile(lambda time: time <= last, _steps(_floor(first, unit), unit)))
+        counts = {kind: dict.fromkeys(times, 0) for kind in KINDS.values()}
+        for (time, kind), n in found.items():
+            counts[kind][_floor(time, unit)] += n
+        return unit, times, {kind: list(n.values()) for kind, n in counts.items()}, untimed
+
+
+def _floor(time, unit):
+    """The beginning of the step of a unit in which a time lies."""
+    if unit == "hour":
+        return time
+    days = {"day": 0, "week": time.weekday(), "month": time.day - 1}[unit]
+    return time.replace(hour=0) - datetime.timedelta(days=days)
+
+
+def _steps(time, unit):
+    """The beginnings of all steps from one on."""
+    while True:
+        yield time
+        time = time + _STEPS[unit] if unit in _STEPS else (time + datetime.timedelta(days=32)).replace(day=1)

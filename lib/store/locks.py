@@ -1,0 +1,98 @@
+"""Locks between processes that must not run at the same time: flock on a small file that says who holds it."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import tempfile
+
+from .clock import now
+from .errors import Busy, Problem
+from .files import HOST, is_alive, naming
+
+_STAMP = 20  # digits of each of the times that a lock file begins with
+_HEAD = 2 * _STAMP + 1
+
+
+@contextlib.contextmanager
+def held(path, what, pid=None):
+    """Hold the lock file `path` for the block, in the name of `pid` (None: this process); yields its file descriptor.
+
+    Raises Busy, naming the holder, at once; Problem if the file is closed to us.
+    """
+    fd = _open(path)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 500, _HEAD + 1).decode(errors="replace").strip()
+            raise Busy(f"busy: {what} ({holder or 'holder unknown'}); try later") from None
+        text = f"\npid {pid or os.getpid()} on {HOST}, since {now()}, in {os.getcwd()}\n".encode()
+        with naming(path):
+            stamp(fd, *stamps(fd))
+            os.ftruncate(fd, _HEAD + os.pwrite(fd, text, _HEAD))
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def is_held(path):
+    """True if some process holds the lock `path`; a lock that is not there, or closed to us, counts as free."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+
+
+def stamp(fd, last, until):
+    """Put two times, in nanoseconds, into a lock file that is held; they stay there when the lock is let go of.
+
+    In the file, not on it: only its owner may set a file's times, and every user of this machine is the same guest.
+    """
+    os.pwrite(fd, f"{last:0{_STAMP}d} {until:0{_STAMP}d}".encode(), 0)
+
+
+def stamps(fd):
+    """The times that were last put into a lock file; 0 for each that is not there."""
+    text = os.pread(fd, _HEAD, 0)
+    return [int(part) if len(part) == _STAMP and part.isdigit() else 0 for part in (text[:_STAMP], text[_STAMP + 1:])]
+
+
+def _open(path):
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        try:
+            return os.open(path, flags)  # without O_CREAT: a sticky /tmp forbids that for another user's file
+        except FileNotFoundError:
+            fd = os.open(path, flags | os.O_CREAT, 0o666)
+    except OSError as e:
+        if e.errno not in (errno.EACCES, errno.EPERM, errno.ELOOP):
+            raise
+        raise Problem(f"{path}: {e.strerror}: a lock file that is another user's, or a link, has to be made one that "
+                      "all may write, or removed") from None
+    os.fchmod(fd, 0o666)
+    return fd
+
+
+def holder_is_alive(path):
+    """False if the process that took the lock `path` is gone, though one that inherited it may still be at work.
+
+    Of a process of another host nothing is known: it counts as alive.
+    """
+    with open(path, encoding="utf-8", errors="replace") as f:
+        found = re.match(r"pid ([0-9]+)(?: on (\S+))?,", f.read(500)[_HEAD + 1:])
+    return not found or found[2] not in (None, HOST) or is_alive(int(found[1]))
+
+
+def machine_path(name):
+    """The lock file of this machine, for all its users and work directories, that goes by `name`."""
+    directory = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
+    return os.path.join(directory, f"tenhou-{re.sub('[^0-9a-zA-Z.-]', '_', name)}.lock")

@@ -1,0 +1,241 @@
+"""Reading the cache, for training: rows by number, and shuffled batches, shared out and resumed without loss.
+
+    c = Cache("data/tenhou/cache")
+    c[0], c[10:20], c[[5, 3, 8]]                 # dicts of numpy arrays, shapes and dtypes of lib.rows.schema
+    for rows in c.batches(1024, seed=1, epoch=0, split="train"): ...
+
+Needs numpy, and pyarrow if a shard is in the layout parquet. Files are open only for the moment in which they are read:
+a Cache can be pickled, and used in forked or spawned workers. When shards are compacted or converted meanwhile, it finds
+its games in the new ones.
+"""
+
+import bisect
+import hashlib
+import os
+
+import numpy as np
+
+from lib.train import columns as cols
+from lib.train import epoch as plan
+from lib.train import gametable, selection, suits
+from lib.train.gametable import CacheError  # noqa: F401  for those who catch it
+
+from ..rows import folded
+from ..shards import layouts
+
+
+class Cache:
+    """The live rows of a cache directory, numbered from 0 in the order of index.json; shards that have stale rows show
+    only the others.
+
+    validation: the fraction of games, by a hash of the gid, that are `split` "validation"; the others are "train". No
+    game changes sides when others are added, and a larger fraction keeps those that a smaller one had.
+    """
+
+    def __init__(self, path, validation=0.05):
+        """Read index.json and the shards' meta.json. Raises CacheError."""
+        self.path, self.validation = os.fspath(path), validation
+        self._table, self._counts = gametable.load(self.path), {}
+
+    @property
+    def shards(self):
+        """The names of the shards."""
+        return self._table.shards
+
+    @property
+    def fingerprint(self):
+        """A text that is another one when the rows, or their numbers, are."""
+        return gametable.fingerprint(self._table)
+
+    def __len__(self):
+        return int(self._table.first[-1])
+
+    def __getitem__(self, wanted):
+        """One row (a number), or as many as a slice or an array of numbers asks for, padded. Raises IndexError,
+        CacheError."""
+        if isinstance(wanted, slice):
+            wanted = np.arange(*wanted.indices(len(self)))
+        found = self.rows(wanted)
+        return {name: array[0] for name, array in found.items()} if np.ndim(wanted) == 0 else found
+
+    def rows(self, wanted, columns=None, ragged=False, cut=False):
+        """The rows with these numbers, a sequence or one number, as `batches` gives them. Raises IndexError, CacheError.
+        """
+        n, wanted = len(self), np.asarray(wanted)
+        if not wanted.size:
+            wanted = np.arange(0)
+        elif wanted.dtype.kind not in "iu" or wanted.ndim > 1:
+            raise IndexError("rows are asked for by a number, a slice or a list of numbers")
+        wanted = wanted.astype(np.int64).reshape(-1)
+        if len(wanted) and not (-n <= wanted.min() and wanted.max() < n):
+            raise IndexError(f"row out of range: the cache has {n}")
+        names = cols.chosen(columns, ragged)
+        distinct, places = np.unique(wanted % max(n, 1), return_inverse=True)
+        found = self._placed(distinct)
+        if {"next", "done"} & set(names):  # they may be rows that were not asked for
+            games = np.unique(found["game"])
+            first, sizes = self._table.first[games], self._table.rows[games]
+            whole = self._placed(plan.runs(first, sizes))
+            found["next"] = cols.next_rows(whole)[np.searchsorted(whole["row"], distinct)]
+        return self._build(folded.take(found, places), names, ragged, cut)
+
+    def _build(self, rows, names, ragged, cut):
+        try:
+            return cols.build(rows, names, ragged, cut)
+        except ValueError as e:
+            raise CacheError(f"{self.path}: {e}") from None
+
+    def _placed(self, numbers):
+        """The rows with these growing numbers, as lib.rows.folded has them once they are placed, with `row` and `game`."""
+        try:
+            found = self._read(numbers)
+        except FileNotFoundError as e:  # compacted away?
+            self._table = gametable.moved(self._table, self.path)
+            try:
+                found = self._read(numbers)
+            except FileNotFoundError:
+                raise CacheError(f"{e.filename}: {e.strerror}") from None
+        return found
+
+    def _read(self, numbers):
+        table = self._table
+        game = np.searchsorted(table.first, numbers, side="right") - 1
+        local, shard = numbers - table.first[game] + table.start[game], table.shard[game]
+        cuts = np.flatnonzero((np.diff(shard) != 0) | (np.diff(local) <= 0)) + 1
+        parts = []
+        for these in np.split(np.arange(len(numbers)), cuts):
+            if len(these):
+                parts.append(self._from_shard(int(shard[these[0]]), lambda layout, *where, rows=local[these]:
+                                              layout.read(*where, rows)))
+        found = folded.join(parts) if parts else folded.fold(folded.empty(0))
+        origin = found["origin"].copy()
+        origin["game"] = table.place[game]
+        return folded.placed(found) | {"origin": origin, "row": numbers, "game": game.astype(np.int32)}
+
+    def _from_shard(self, number, read):
+        """What `read` makes of (layout, path, meta) of a shard; FileNotFoundError if it is gone."""
+        name, meta = self._table.shards[number], self._table.metas[number]
+        try:
+            if "broken" in meta:
+                raise ValueError(meta["broken"])
+            return read(layouts.LAYOUTS[meta["layout"]], os.path.join(self.path, name), meta)
+        except FileNotFoundError:
+            raise
+        except (OSError, ValueError, IndexError) as e:
+            raise CacheError(f"{name}: {e}") from None
+
+    def games(self, split=None):
+        """The games of a split ("train", "validation"; None: all) in the order of their rows: an array with the fields
+        game (its number), gid, type ("00a9"), date, first (its first row), rows, scores and ranks (of the four seats at
+        the end; rank 0: an old shard does not say). Raises CacheError."""
+        table = gametable.games(self._table)
+        return table if split is None else table[self._side(split)]
+
+    def _side(self, split):
+        """Which games are of a split, as booleans."""
+        if split not in (None, "train", "validation"):
+            raise ValueError(f"split {split!r}: must be 'train', 'validation' or None")
+        if split is None:
+            return np.ones(len(self._table.gid), bool)
+        limit = self.validation * 2**64
+        held_out = [int.from_bytes(hashlib.sha256(gid).digest()[:8], "big") < limit for gid in self._table.gid.tolist()]
+        return np.array(held_out, bool) == (split == "validation")
+
+    def count(self, split=None, select=None):
+        """How many rows a split has of those that `select` names."""
+        chosen, counts, _ = self._select(split, select)
+        return int(counts[chosen].sum())
+
+    def _select(self, split, select):
+        """(which games, how many rows are wanted of each, the kinds of rows or None)."""
+        wanted, kinds = selection.parse(select)
+        chosen = self._side(split)
+        if wanted:
+            chosen = chosen & np.asarray(wanted(self.games()), bool)
+        return chosen, self._table.rows if kinds is None else self._of_kinds(kinds), kinds
+
+    def _of_kinds(self, kinds):
+        """How many rows of these kinds each game has; looks at the mask of every row, once."""
+        if kinds not in self._counts:
+            counts = np.zeros(len(self._table.rows), np.int64)
+            for number in range(len(self.shards)):
+                games = np.flatnonzero(self._table.shard == number)
+                masks = self._from_shard(number, lambda layout, *where: layout.masks(*where))
+                ends = np.concatenate([[0], np.cumsum(selection.of_kinds(masks, kinds))])
+                starts = self._table.start[games]
+                counts[games] = ends[starts + self._table.rows[games]] - ends[starts]
+            self._counts[kinds] = counts
+        return self._counts[kinds]
+
+    def n_batches(self, size, split=None, drop_last=False, select=None, world=1):
+        """How many batches of `size` rows an epoch has for each rank."""
+        return -(-plan.share(self.count(split, select), size, drop_last, 0, world)[1] // size)
+
+    def batches(self, size, seed=0, epoch=0, split=None, drop_last=False, start=0, worker=0, num_workers=1,
+                window=65536, permute_suits=False, select=None, columns=None, rank=0, world=1, ordered=False,
+                ragged=False, cut=False, bucket=False):
+        """Yield the batches of one epoch, dicts of arrays with `size` rows (the last one may have fewer).
+
+        The order is a function of (seed, epoch, window) and the cache alone, of what is selected, and of how it is
+        shared out: pieces of some 2,048 neighbouring rows are shuffled over the whole cache, then single rows within
+        each `window` of them (some 700 bytes of memory a row). seed None leaves all in the order of the cache.
+
+        select: which games and kinds of decision, see lib.train.selection; columns: which of lib.train.columns.ALL.
+        rank, world: each of `world` ranks gets as many rows as the others, and none gets a row of another. Of several
+        workers of a rank each reads a part of its rows; asked in turn they give all batches. With `ordered` they give
+        them in the order in which one worker alone would, for which each of them reads everything.
+        start: the number of batches that the rank has seen, over all its workers; with the same number of workers (or
+        with `ordered`, any), the rest of the epoch follows.
+        ragged: tokens without padding, see lib.train.columns; cut: padded only to the longest row of the batch; bucket:
+        the rows of a batch are of like length. permute_suits: exchange manzu, pinzu and souzu at random, row by row.
+        Raises CacheError, ValueError.
+        """
+        if size < 1 or window < 1 or not 0 <= worker < num_workers or not 0 <= rank < world or start < 0:
+            raise ValueError("size, window: at least 1; worker, rank: below num_workers, world; start: at least 0")
+        names = cols.chosen(columns, ragged)
+        chosen, counts, kinds = self._select(split, select)
+        pieces = plan.shuffled(plan.pieces(self._table, chosen, counts), seed, epoch)
+        begin, n = plan.share(int(pieces[:, 2].sum()), size, drop_last, rank, world)
+        first, step = start + worker, num_workers
+        if not ordered:
+            which, first = plan.taken(start, worker, num_workers)
+            before, n = plan.lane(n, size, which, num_workers)
+            begin, step = begin + before, 1
+        windows = plan.windows(pieces, begin, n, window)
+        ends = np.cumsum([0] + [rows for _, _, rows in windows]).tolist()
+        held, follow = None, bool({"next", "done"} & set(names))
+        for at in range(first * size, n, size * step):
+            until, parts = min(at + size, n), []
+            while at < until:  # mostly once: a batch may reach over the end of a window
+                number = bisect.bisect_right(ends, at) - 1
+                if number != held:
+                    held, rows = number, None  # its memory is free before the next is read
+                    position = begin + ends[number]
+                    rows, order = self._window(*windows[number], kinds, follow, seed, epoch, position)
+                    if bucket:
+                        order = plan.bucketed(order, rows["lengths"], size, -ends[number] % size, seed, epoch, position)
+                stop = min(until, ends[number + 1])
+                parts.append(folded.take(rows, order[at - ends[number]:stop - ends[number]]))
+                at = stop
+            found = parts[0] if len(parts) == 1 else folded.placed(folded.join([folded.compact(p) for p in parts]))
+            if permute_suits:
+                found = suits.permute(found, found["draw"])
+            yield self._build(found, names, ragged, cut)
+
+    def _window(self, pieces, skip, n, kinds, follow, seed, epoch, position):
+        """(rows, the order in which they are to come) of a window as lib.train.epoch has it."""
+        first, last = self._table.first[pieces[:, 0]], self._table.first[pieces[:, 1]]
+        rows = self._placed(np.sort(plan.runs(first, last - first)))
+        if follow:
+            rows["next"] = cols.next_rows(rows)
+        wanted = np.arange(len(rows["labels"]))
+        if kinds is not None:
+            wanted = wanted[selection.of_kinds(rows["action_mask"], kinds)]
+        turn, sizes = np.argsort(first), pieces[:, 2]
+        positions = plan.runs((np.cumsum(sizes) - sizes)[turn], sizes[turn])  # of the wanted rows, in their order
+        wanted = wanted[(positions >= skip) & (positions < skip + n)]  # the others are another lane's
+        if len(wanted) < len(rows["labels"]):
+            rows = folded.take(rows, wanted)
+        values = plan.draws(2 * n, seed or 0, epoch, position + 1)
+        rows["draw"] = values[n:]
+        return rows, np.arange(n) if seed is None else np.argsort(values[:n], kind="stable")

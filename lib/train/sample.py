@@ -1,0 +1,64 @@
+"""What the rows of a cache are like: actions, tokens, places and points, counted over all rows or an even sample."""
+
+import numpy as np
+
+from ..rows import schema
+from .reader import PIECE_ROWS, CacheError
+
+ROWS = 1 << 17  # of a larger cache, so many are looked at
+FINAL_EDGES = np.arange(-20_000, 80_001, 2_500)  # points at the end of a game; what lies beyond counts at the edges
+DELTA_EDGES = np.arange(-24_500, 24_501, 1_000)  # points won or lost in a hand, around 0
+
+
+def sample(cache, most=ROWS):
+    """Counts over at most about `most` rows of a lib.train.reader.Cache, in pieces spread evenly; a dict:
+
+    rows, of: rows looked at, and rows that there are; damaged: pieces that could not be read, as text
+    actions, legal: (54,) how often each action was taken, and could be; tokens: (361,) rows by their number of tokens
+    places: (4,) rows by the final place of their player; deltas: rows in the bins of DELTA_EDGES, by the points of
+    their player in the hand; won: rows of players who won some in it
+    finals: (4, bins of FINAL_EDGES) games by place, of the players who have a row there
+    """
+    n = len(cache)
+    starts = range(0, n, PIECE_ROWS)
+    if n > most:
+        pieces = max(1, most // PIECE_ROWS)
+        starts = [(n - PIECE_ROWS) * i // max(1, pieces - 1) for i in range(pieces)]
+    found = {
+        "rows": 0, "of": n, "damaged": [], "won": 0, "actions": np.zeros(schema.ACTION_DIM, int),
+        "legal": np.zeros(schema.ACTION_DIM, int), "tokens": np.zeros(schema.MAX_SEQ_LEN + 1, int),
+        "places": np.zeros(4, int), "deltas": np.zeros(len(DELTA_EDGES) - 1, int),
+        "finals": np.zeros((4, len(FINAL_EDGES) - 1), int),
+    }
+    before = set()
+    for start in starts:
+        try:
+            rows = cache[start:start + PIECE_ROWS]
+        except CacheError as e:
+            found["damaged"].append(str(e))
+            continue
+        before = _count(found, rows, before)
+    return found
+
+
+def _count(found, rows, before):
+    """Add rows; players of the game at the end of the piece `before` do not count twice. Returns this piece's players.
+    """
+    origin, outcome = rows["origin"], rows["outcome"]
+    found["rows"] += len(rows["labels"])
+    found["actions"] += np.bincount(rows["labels"], minlength=schema.ACTION_DIM)
+    found["legal"] += rows["action_mask"].sum(axis=0, dtype=int)
+    found["tokens"] += np.bincount(rows["attention_mask"].sum(axis=1, dtype=int), minlength=schema.MAX_SEQ_LEN + 1)
+    found["places"] += np.bincount(outcome["final_rank"], minlength=5)[1:]
+    found["won"] += int((outcome["hand_delta"] > 0).sum())
+    found["deltas"] += _histogram(outcome["hand_delta"], DELTA_EDGES)
+    players = set(zip(*(column.tolist() for column in (
+        origin["game"], origin["seat"], outcome["final_score"], outcome["final_rank"])), strict=True))
+    for place in range(4):
+        scores = [score for _, _, score, rank in players - before if rank == place + 1]
+        found["finals"][place] += _histogram(np.array(scores, int), FINAL_EDGES)
+    return players
+
+
+def _histogram(values, edges):
+    return np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]

@@ -1,0 +1,62 @@
+"""Rows for the tests of the cache: of self-played games, and work directories that hold them."""
+
+import functools
+import json
+
+import numpy as np
+
+from lib.demo import selfplay
+from lib.manifest import Manifest
+from lib.rows import encoder, schema
+from lib.shards import commit, index, policy, reading, writing
+from lib.store import workdir
+
+DIGEST = "0" * 64
+
+
+@functools.cache
+def games(n):
+    """(gid, log) of the first `n` self-played tonpuu games."""
+    return [(f"20240101{seed:02d}gm-00a1-0000-{seed:08x}", selfplay.play(seed, hanchan=False)) for seed in range(n)]
+
+
+@functools.cache
+def _encoded(log):
+    return encoder.encode_game(log)
+
+
+def of(log):
+    """The rows of a log, arrays of the caller's own."""
+    return {name: array.copy() for name, array in _encoded(log).items()}
+
+
+def join(parts):
+    """One dict of arrays of several."""
+    return {name: np.concatenate([rows[name] for rows in parts]) for name in schema.ARRAYS}
+
+
+def assert_equal(got, expected):
+    """Bit for bit, dtypes and shapes too."""
+    assert got.keys() == expected.keys()
+    for name, array in expected.items():
+        assert got[name].dtype == array.dtype and got[name].shape == array.shape, name
+        assert got[name].tobytes() == array.tobytes(), name
+
+
+def add_shard(work, layout, chosen):
+    """Put the games `chosen`, (gid, rows) each, in a shard of the cache of `work`, claimed and indexed. Its name."""
+    workdir.make(work)
+    manifest, writer = Manifest(work), writing.Writer(work, layout)
+    for gid, rows in chosen:
+        writer.add(gid, DIGEST, rows)
+    writer.finish({"name": "test", "version": "1"})
+    name = writer.move_into_place(work, commit.used_numbers(manifest))
+    manifest.append([policy.claim(game, name) for game in writer.games])
+    _, problems, _ = index.rebuild(work, manifest.latest)
+    assert not problems
+    return name
+
+
+def meta(work, name):
+    with open(workdir.path(work, "cache", name, reading.META), encoding="utf-8") as f:
+        return json.load(f)

@@ -1,0 +1,245 @@
+"""What manifest-status tells beyond the counts: history, rates, what is left, shards, disk use, on one screen."""
+
+import datetime
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from flows import ROOT, environment, script
+from support import downloaded, event, findings, game, log, put_shard, sha
+
+from lib.manifest import Manifest
+from lib.report import overview
+from lib.store.clock import moment, now
+from lib.store.history import History
+
+
+def at(minutes, start="2024-05-01T12:00:00Z"):
+    """The time so many minutes after a start, as the manifest writes it."""
+    begin = datetime.datetime.strptime(start, "%Y-%m-%dT%H:%M:%SZ")
+    return f"{begin + datetime.timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def events(work, *found):
+    """Append (minutes, number of the game, status) events, with more fields where a dict follows; returns the History.
+    """
+    Manifest(work).append([{"ts": at(minutes), "gid": game(n), "status": status, **(more[0] if more else {})}
+                           for minutes, n, status, *more in found])
+    return History(work)
+
+
+def full(work, *args):
+    done = script("manifest-status", "--work", work, *(args or ["--full"]))
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def test_events_are_counted_by_the_hour_and_kind(work):
+    found = events(work, (0, 1, "downloaded"), (1, 2, "duplicate"), (2, 3, "failed"), (59, 1, "encoded"),
+                   (61, 3, "corrupt"), (62, 4, "strange"))
+    assert found.hours == {("2024-05-01T12", "downloads"): 2, ("2024-05-01T12", "failures"): 1,
+                           ("2024-05-01T12", "encodes"): 1, ("2024-05-01T13", "failures"): 1}
+
+
+def test_events_that_only_move_a_game_do_not_count(work):
+    found = events(work, (0, 1, "downloaded"), (1, 1, "encoded", {"shard": "shard_00000", "n_samples": 3}),
+                   (2, 1, "encoded", {"shard": "shard_00001", "n_samples": 3}),
+                   (3, 2, "failed", {"dropped": ["shard_00005"]}), (4, 1, "corrupt"), (5, 1, "encoded"))
+    assert sum(found.hours.values()) == 4 and found.hours["2024-05-01T12", "encodes"] == 2
+
+
+def test_what_is_no_record_is_no_event_and_later_events_are_added(work):
+    events(work, (0, 1, "downloaded"))
+    with open(os.path.join(work, "manifest.jsonl"), "a") as f:
+        f.write('{"gid": {}, "status": "encoded"}\n[]\n{"status": "encoded"}\n{"gid": "../x", "status": "failed"}\n')
+    found = History(work)
+    assert sum(found.hours.values()) == 1 and len(found.bad) == 4
+    events(work, (1, 1, "encoded"))
+    found.refresh()
+    assert sum(found.hours.values()) == 2
+
+
+def test_a_snapshot_of_the_manifest_hides_no_event(work, monkeypatch):
+    monkeypatch.setattr("lib.store.snapshot.LARGE", 0)
+    monkeypatch.setattr("lib.store.snapshot.NEWS", 0)
+    events(work, (0, 1, "downloaded"), (1, 1, "encoded"))
+    Manifest(work).save_snapshot()
+    assert os.path.exists(os.path.join(work, ".manifest-snapshot"))
+    found = History(work)
+    assert sum(found.hours.values()) == 2 and found.latest == Manifest(work).latest
+
+
+def test_the_rate_is_that_of_the_last_run(work):
+    before = [(-300 + n / 100, n, "downloaded") for n in range(100)]
+    run = [(n, 200 + n, "downloaded") for n in range(31)]
+    end, rates = events(work, *before, *run, (30, 200, "encoded"), (30, 201, "failed")).last_run()
+    assert f"{end:%H:%M}" == "12:30" and rates == {"downloads": 60, "encodes": 2, "failures": 2}
+
+
+def test_of_a_long_run_the_last_hour_counts(work):
+    _, rates = events(work, *[(n, n, "downloaded") for n in range(300)],
+                      *[(300 + n * 10, 300 + n, "downloaded") for n in range(7)]).last_run()
+    assert rates == {"downloads": 6}
+
+
+@pytest.mark.parametrize("found", [[], [(0, 1, "downloaded")], [(0, 1, "downloaded"), (0, 2, "downloaded")]])
+def test_where_all_has_one_time_there_is_no_rate(work, found):
+    assert events(work, *found).last_run()[1] == {}
+
+
+@pytest.mark.parametrize(("minutes", "unit", "steps"), [
+    ([0], "hour", 1), ([0, 60 * 10], "hour", 11), ([0, 60 * 24 * 9], "day", 10), ([0, 60 * 24 * 99], "week", 15),
+    ([0, 60 * 24 * 365 * 3], "month", 37)])
+def test_the_timeline_has_few_steps_without_gaps_and_loses_no_event(work, minutes, unit, steps):
+    found = events(work, *[(m, n, "downloaded") for n, m in enumerate(minutes)])
+    got, times, counts, untimed = found.timeline()
+    assert (got, len(times), untimed) == (unit, steps, 0) and times == sorted(set(times))
+    assert sum(counts["downloads"]) == len(minutes) and counts["downloads"][0] and counts["downloads"][-1]
+
+
+def test_events_without_a_sound_time_are_counted_apart(work):
+    odd = [{"ts": ts, "gid": game(n), "status": "downloaded"} for n, ts in enumerate(
+        ["", "yesterday", "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z", 7, None, [], at(0)])]
+    Manifest(work).append(odd)
+    found = History(work)
+    assert found.timeline()[3] == 7 and sum(found.timeline()[2]["downloads"]) == 1
+    assert found.last_run()[0] is not None
+
+
+def test_left_is_what_the_lists_name_what_is_due_and_what_waits_for_encoding(work):
+    downloaded(work, 1, log(1))
+    event(work, 2, status="downloaded", sha256=sha(b"x"))  # its file is gone
+    event(work, 3, status="corrupt")
+    event(work, 4, status="failed", stage="download", error="HTTP 500", retry_at="2024-01-01T00:00:00Z")
+    event(work, 5, status="failed", stage="download", error="HTTP 404", retry_at="2099-01-01T00:00:00Z")
+    event(work, 6, status="failed", stage="encode", error="incomplete: no owari", encoder="0", sha256=sha(b"y"))
+    with open(os.path.join(work, "game_ids_2024.txt"), "w") as f:
+        f.write(f"{game(1)}\n{game(7)}\n{game(8)}\n")
+    found = json.loads(full(work, "--json"))
+    assert (found["downloads"]["left"], found["encodes"]["left"]) == (5, 2)
+    assert found["put_off"] == {"games": 1, "first": "2099-01-01T00:00:00Z"}
+    assert "\nasked again later : 1 (the first on 2099-01-01; RETRY=1 asks now)\n" in full(work)
+    assert found["lists"] == {"2024": 2} and "\nin lists of ids : 2 by make run YEAR=2024\n" in full(work)
+
+
+def test_of_several_lists_it_is_told_which_are_left_on_one_line(work):
+    for year, n in ((2009, 0), (2022, 123_456), (2023, 12), (2024, 234_567), (2025, 1)):
+        with open(os.path.join(work, f"game_ids_{year}.txt"), "w") as f:
+            f.writelines(f"{game(1_000_000 * (year - 2000) + i)}\n" for i in range(n))
+    (line,) = re.findall("^in lists.*", full(work), re.M)
+    assert line == "in lists of ids : 234567 by make run YEAR=2024, 123456 by YEAR=2022, 13 more" and len(line) <= 80
+
+
+def test_nothing_to_download_says_of_which_years_games_are_left(work):
+    with open(os.path.join(work, "game_ids_2024.txt"), "w") as f:
+        f.write(f"{game(7)}\n{game(8)}\n")
+    told = "; in lists of ids: 2 by make run YEAR=2024"
+    for settings, more in (({}, told), ({"YEAR": "2023"}, ""), ({"IDS": "x"}, "")):
+        done = script("fetch-paipu", "--work", work, "--queued", settings=settings)
+        assert (done.returncode, done.stderr) == (0, f"fetch-paipu: nothing to download{more}\n")
+
+
+def test_time_left_is_by_the_last_run_or_else_by_delay(work):
+    event(work, 1, status="corrupt", ts=at(-999))
+    assert overview.gather(work, History(work))["downloads"] == {
+        "left": 1, "per_hour": 720, "measured": False, "seconds_left": 5}
+    found = overview.gather(work, events(work, (0, 2, "duplicate"), (15, 3, "duplicate"), (30, 4, "duplicate")))
+    assert found["downloads"] == {"left": 1, "per_hour": 4, "measured": True, "seconds_left": 900}
+    assert found["last_event"] == at(30)
+
+
+def test_a_run_is_at_work_while_it_holds_the_lock_and_no_moment_longer(work):
+    event(work, 5, status="duplicate", ts=now())
+    assert f"last event : {now()[:10]}" in full(work) and "no run is at work" in full(work)
+    shown = script("with-lock", "--work", work, "--", sys.executable, ROOT / "bin" / "manifest-status", "--work", work,
+                   "--json")
+    assert json.loads(shown.stdout)["at_work"] is True
+    assert json.loads(full(work, "--json"))["at_work"] is False and "no run is at work" in full(work)
+
+
+def test_shards_are_told_as_check_tells_them(work):
+    put_shard(work, {1: 3, 2: 4})
+    put_shard(work, {3: 2}, claimed=False)
+    put_shard(work, {1: 3})
+    found = json.loads(full(work, "--json"))
+    kinds, _ = findings(work)
+    assert found["shards"] == {"dense": 3} and found["rows"] == 7
+    assert found["stale_rows"] == sum(stale for _, stale in kinds.values()) == 3
+    assert found["orphan_shards"] == [kind for kind, _ in kinds.values()].count("orphan")
+    assert found["shard_mismatches"] == [kind for kind, _ in kinds.values()].count("mismatch")
+
+
+def test_disk_use_is_that_of_the_file_system(work):
+    before = overview.disk(work)
+    with open(os.path.join(work, "xml", "big"), "wb") as f:
+        f.write(b"x" * 300_000)
+        os.fsync(f.fileno())
+    os.truncate(os.path.join(work, "xml", "big"), 50_000_000)  # a hole takes nothing
+    after = overview.disk(work)
+    assert 300_000 <= after.pop("xml") - before.pop("xml") < 1_000_000 and after == before
+
+
+def test_it_fits_a_terminal_and_is_safe_to_print_whatever_stands_in_the_manifest(work):
+    for n in range(60):
+        event(work, n, status="failed", error=f"{chr(97 + n % 26) * (90 + n)}\033[2J\n\u202e{'x' * n}",
+              stage="encode", encoder="1")
+    event(work, 70, status="\033[31mred\n", sha256=sha(b"z"))
+    put_shard(work, {71: 3})
+    shown = full(work)
+    lines = shown.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    assert all(c.isprintable() or c == "\n" for c in shown) and "for 31 other reasons" in lines[-1]
+
+
+def test_full_begins_with_the_lines_of_the_plain_counts(work):
+    put_shard(work, {1: 3, 2: 4})
+    event(work, 3, status="failed", error="hand 3: engine refuses chi by seat 1", stage="encode")
+    plain = full(work, "--work", work)
+    assert plain == "encoded : 2\nfailed : 1\ngames : 3\nrows : 7\n" and full(work).startswith(plain)
+    assert "\n        1  engine refuses …\n" in full(work)
+
+
+def test_an_empty_work_directory_is_all_zeros_and_one_that_is_not_there_is_told(tmp_path):
+    shown = full(tmp_path)
+    assert re.findall(r"^(?:games|rows|shards|left to \w+) : (.*)$", shown, re.M) == ["0"] * 5
+    assert json.loads(full(tmp_path, "--json"))["last_event"] is None and os.listdir(tmp_path) == []
+    done = script("manifest-status", "--work", tmp_path / "none", "--full")
+    assert (done.returncode, done.stdout) == (1, "") and done.stderr.endswith("no such work directory\n")
+
+
+def test_watch_tells_it_again_with_what_is_new_until_ctrl_c(work):
+    with subprocess.Popen([sys.executable, ROOT / "bin" / "manifest-status", "--work", work, "--watch", "0.1"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+        head = re.fullmatch(r"(.*), (\S+), every 0\.1 s until Ctrl-C\n", process.stdout.readline())
+        assert head[1] == work and abs(moment(head[2]) - moment(now())).total_seconds() < 60
+        games = iter(line for line in process.stdout if line.startswith("games"))
+        assert next(games) == "games : 0\n"
+        event(work, 1, status="corrupt")
+        deadline = time.monotonic() + 20
+        assert any(line == "games : 1\n" or time.monotonic() > deadline for line in games)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == -signal.SIGINT and process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "x", "nan"])
+def test_a_watch_without_a_pause_is_wrong_usage(work, seconds):
+    done = script("manifest-status", "--work", work, f"--watch={seconds}")
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("n", "text"), [
+    (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (99_950, "100 kB"), (999_600, "1.0 MB"), (520e6, "520 MB"),
+    (1.25e12, "1.2 TB"), (5e15, "5000 TB")])
+def test_sizes_have_two_or_three_digits(n, text):
+    assert overview.size(n) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [
+    (0, "0 s"), (59, "59 s"), (3599, "59 min"), (3 * 3600 + 60, "3 h 01 min"), (90_000, "1 d 01 h")])
+def test_durations_have_two_units(seconds, text):
+    assert overview.duration(seconds) == text

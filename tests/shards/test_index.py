@@ -1,0 +1,128 @@
+"""cache/index.json: just the rows that current events claim and their shards bear out, for readers that trust it."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from support import SHARD, edit_meta, event, game, put_shard
+
+from lib.manifest import Manifest
+from lib.shards import index, reading
+from lib.store import files, workdir
+
+
+def build(work):
+    return index.build(work, Manifest(work).latest)
+
+
+def entries(built):
+    return [(s["path"], s["n_rows"], s["cumulative"]) for s in built["shards"]]
+
+
+def test_an_empty_cache_has_an_index_without_shards(work):
+    built, problems = build(work)
+    assert (built["total_rows"], built["shards"], built["row_ranges"], problems) == (0, [], {}, [])
+
+
+def test_the_schema_is_the_one_that_readers_were_promised(work):
+    assert build(work)[0]["schema"] == {
+        "schema_version": 3, "max_seq_len": 360, "token_features": 5, "scalar_dim": 4, "action_dim": 54,
+        "field_vocab": {"segment": 30, "tile": 35, "count": 96, "who": 5, "extra": 256},
+        "dtypes": {"tokens": "uint8", "scalars": "float32", "attention_mask": "uint8", "action_mask": "uint8",
+                   "labels": "int16"}}
+
+
+def test_an_entry_has_three_keys_and_counts_up_to_the_sum_of_all_claims(work):
+    put_shard(work, {0: 2, 1: 3})
+    put_shard(work, {2: 4})
+    built, problems = build(work)
+    assert entries(built) == [("shard_00000", 5, 5), ("shard_00001", 4, 9)] and not problems
+    assert all(set(entry) == {"path", "n_rows", "cumulative"} for entry in built["shards"])
+    assert built["total_rows"] == 9 == sum(r["n_samples"] for r in Manifest(work).latest.values())
+    assert built["row_ranges"] == {"shard_00000": [[0, 5]], "shard_00001": [[0, 4]]}
+
+
+@pytest.mark.parametrize(("stale", "ranges"), [
+    ([], [[0, 10]]), ([0], [[1, 10]]), ([1], [[0, 1], [3, 10]]), ([3], [[0, 6]]), ([0, 3], [[1, 6]]),
+    ([1, 2], [[0, 1], [6, 10]]), ([0, 2], [[1, 3], [6, 10]])])
+def test_row_ranges_are_the_rows_of_games_that_still_live_there_and_touching_ones_are_one(work, stale, ranges):
+    put_shard(work, {0: 1, 1: 2, 2: 3, 3: 4})
+    for n in stale:
+        event(work, n, status="corrupt")
+    built, problems = build(work)
+    assert built["row_ranges"] == {SHARD: ranges} and not problems
+    assert built["total_rows"] == sum(stop - start for start, stop in ranges) == entries(built)[0][1]
+
+
+def test_the_ranges_select_rows_of_just_the_games_that_live_there(work):
+    put_shard(work, {0: 1, 1: 2, 2: 3})
+    put_shard(work, {1: 2})
+    built, _ = build(work)
+    for name, ranges in built["row_ranges"].items():
+        origin = np.load(workdir.path(work, "cache", name, "origin.npy"), mmap_mode="r")
+        games = reading.read_meta(work, name)["games"]
+        found = [games[k]["gid"] for start, stop in ranges for k in origin["game"][start:stop]]
+        assert found == {"shard_00000": [game(0)] + [game(2)] * 3, "shard_00001": [game(1)] * 2}[name]
+
+
+def test_a_game_without_rows_takes_no_place(work):
+    put_shard(work, {0: 0})
+    put_shard(work, {1: 2, 2: 0, 3: 2, 4: 0})
+    built, problems = build(work)
+    assert entries(built) == [("shard_00001", 4, 4)] and built["row_ranges"] == {"shard_00001": [[0, 4]]}
+    assert not problems
+
+
+DAMAGES = {
+    "shard removed": lambda work: shutil.rmtree(workdir.path(work, "cache", SHARD)),
+    "meta.json torn": lambda work: os.truncate(workdir.path(work, "cache", SHARD, "meta.json"), 20),
+    "meta.json with other rows": lambda work: edit_meta(work, lambda meta: meta.update(n_rows=7)),
+    "a game of other bytes": lambda work: edit_meta(work, lambda meta: (
+        meta["games"][0].update(sha256="aa"), meta["games"][1].update(sha256="bb"))),
+    "games that it has not": lambda work: edit_meta(work, lambda meta: (
+        meta["games"][0].update(gid=game(8)), meta["games"][1].update(gid=game(9)))),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_what_a_shard_does_not_bear_out_is_left_out_and_told(work, damage):
+    put_shard(work, {0: 2, 1: 3})
+    put_shard(work, {2: 4})
+    damage(work)
+    built, problems = build(work)
+    assert entries(built) == [("shard_00001", 4, 4)] and list(built["row_ranges"]) == ["shard_00001"]
+    assert problems and all(text.startswith(SHARD) for text in problems)
+
+
+def test_a_shard_s_name_that_is_a_path_is_left_out_and_told(work, tmp_path):
+    put_shard(work, {0: 2})
+    shutil.copytree(workdir.path(work, "cache", SHARD), tmp_path / "outside")
+    names = ["../../outside", str(tmp_path / "outside"), "", None, "shard_00000/../shard_00000", "shard_00000\n", "\0"]
+    for n, name in enumerate(names):
+        event(work, 10 + n, status="encoded", shard=name, n_samples=2)
+    built, problems = build(work)
+    assert entries(built) == [(SHARD, 2, 2)]
+    assert len(problems) == len(names) and all("no shard's name" in text for text in problems)
+
+
+def test_the_index_is_written_only_when_it_changes_and_heals(work):
+    put_shard(work, {0: 2})
+    path = workdir.path(work, "cache", "index.json")
+    built, _, changed = index.rebuild(work, Manifest(work).latest)
+    with open(path) as f:
+        assert changed and json.load(f) == built == json.loads(json.dumps(build(work)[0]))
+    inode = os.stat(path).st_ino
+    assert index.rebuild(work, Manifest(work).latest)[2] is False and os.stat(path).st_ino == inode
+    for damage in (lambda: os.unlink(path), lambda: os.truncate(path, 5), lambda: files.write(path, b"{}")):
+        damage()
+        assert index.rebuild(work, Manifest(work).latest)[2] is True
+        with open(path) as f:
+            assert json.load(f) == built
+
+
+def test_dtypes_are_those_of_the_files(work):
+    put_shard(work, {0: 2})
+    for name, text in build(work)[0]["schema"]["dtypes"].items():
+        assert np.load(workdir.path(work, "cache", SHARD, f"{name}.npy")).dtype == np.dtype(text)

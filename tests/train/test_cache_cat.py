@@ -1,0 +1,157 @@
+"""bin/cache-cat, through its command line: rows as players write them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import made_rows as make
+import numpy as np
+import pytest
+
+from lib.rows import notation
+
+SCRIPT = Path(__file__).resolve().parents[2] / "bin" / "cache-cat"
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    work = str(tmp_path_factory.mktemp("work"))
+    make.add_shard(work, "packed", [(gid, make.of(log)) for gid, log in make.games(3)])
+    return work
+
+
+def run(work, *arguments, status=0):
+    done = subprocess.run([sys.executable, SCRIPT, "--work", work, *arguments], capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    return done.stderr if status else [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def printed(work):
+    return run(work)
+
+
+def test_there_is_a_line_for_each_row_in_order(printed):
+    rows = make.join([make.of(log) for _, log in make.games(3)])
+    assert [(r["hand"], r["seat"], r["step"]) for r in printed] == rows["origin"][["hand", "seat", "step"]].tolist()
+    assert list(dict.fromkeys(r["gid"] for r in printed)) == [gid for gid, _ in make.games(3)]
+    for name in rows["outcome"].dtype.names:
+        assert [r[name] for r in printed] == rows["outcome"][name].tolist()
+
+
+def split(text):
+    """123m0p -> [1m, 2m, 3m, 0p]"""
+    tiles, digits = [], ""
+    for c in text:
+        if c.isdigit():
+            digits += c
+        else:
+            tiles += [d + c for d in digits]
+            digits = ""
+    return tiles
+
+
+def test_the_hand_has_the_tiles_that_may_be_discarded(printed):
+    for r in printed:
+        held = split(r["tiles"]) + split(r["drawn"])
+        melds = len(r["players"][0]["melds"])
+        kans = sum("kan" in meld for meld in r["players"][0]["melds"])
+        assert len(held) + 3 * melds in (13, 14), r
+        assert all(len(split(meld.split(" from")[0].split()[-1])) == 3 + ("kan" in meld) for meld in
+                   r["players"][0]["melds"])
+        assert r["label"] in r["legal"] and len(r["legal"]) > 1
+        assert {name for name in r["legal"] if len(name) == 2} <= set(held)
+        assert (r["asked"] in ("turn", "riichi")) == (" by " not in r["asked"])
+        assert kans <= melds
+
+
+def test_what_may_be_taken_is_at_the_end_of_a_river(printed):
+    asked = [r for r in printed if r["asked"].startswith("discard by")]
+    assert asked
+    for r in asked:
+        (player,) = (p for p in r["players"] if p["who"] == r["asked"].removeprefix("discard by "))
+        assert player["river"].split()[-1].strip("r_") == r["on"]
+
+
+def test_scores_and_winds_are_those_of_the_table(printed):
+    for r in printed:
+        assert sum(p["score"] for p in r["players"]) == 100_000 - 1000 * r["sticks"]
+        assert sorted(p["wind"] for p in r["players"]) == sorted(notation.WINDS)
+        assert [p["who"] for p in r["players"]] == list(notation.SEATS)
+
+
+def test_riichi_is_marked_once_in_a_river(printed):
+    declared = [p for r in printed for p in r["players"] if p["riichi"]]
+    assert declared and all(p["river"].count("r") == 1 for p in declared)
+
+
+@pytest.mark.parametrize(("where", "holds"), [
+    ("label=pass", lambda r: r["label"] == "pass"), ("label!=pass", lambda r: r["label"] != "pass"),
+    ("left<20", lambda r: r["left"] < 20), ("hand>=1", lambda r: r["hand"] >= 1),
+    ("step = 3", lambda r: r["step"] == 3), ("seat<=0", lambda r: r["seat"] == 0),
+    ("legal=pon", lambda r: "pon" in r["legal"]), ("legal!=pon", lambda r: "pon" not in r["legal"]),
+    ("round=east 2", lambda r: r["round"] == "east 2"),
+])
+def test_where_keeps_the_rows_that_fit(work, printed, where, holds):
+    expected = [r for r in printed if holds(r)]
+    assert 0 < len(expected) < len(printed)
+    assert run(work, "--where", where) == expected
+
+
+def test_conditions_add_up_and_limit_ends(work, printed):
+    both = [r for r in printed if r["label"] == "pass" and r["left"] > 60]
+    assert run(work, "--where", "label=pass", "--where", "left>60", "--limit", "2") == both[:2]
+    assert run(work, "--limit", "0") == []
+
+
+def test_one_game_by_its_gid(work, printed):
+    gid = make.games(3)[1][0]
+    assert run(work, "--gid", gid) == [r for r in printed if r["gid"] == gid]
+    assert "not in the cache" in run(work, "--gid", "2001010101gm-00a9-0000-00000000", status=1)
+
+
+@pytest.mark.parametrize("where", ["label", "nothing=1", "hand=east", "label<pass", "players=1", "__class__=1"])
+def test_a_condition_that_cannot_be_is_wrong_usage(work, where):
+    assert "--where" in run(work, "--where", where, status=2)
+
+
+def test_no_cache_is_one_line(tmp_path):
+    error = run(str(tmp_path), status=1)
+    assert error.count("\n") == 1 and "no index of a cache" in error and "`make rebuild-index`" in error
+    assert "Error(" not in error
+    error = run(str(tmp_path / "typo"), status=1)
+    assert error == f"cache-cat: {tmp_path}/typo: no such work directory\n"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 7}', '{"schema": []}', "\0"])
+def test_a_damaged_index_is_one_line_that_names_the_command(tmp_path, text):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "index.json").write_text(text)
+    error = run(str(tmp_path), status=1)
+    assert error.count("\n") == 1 and "is damaged: `make rebuild-index`" in error
+
+
+@pytest.mark.parametrize(("where", "known"), [
+    ("label=foo", "tsumo, nine terminals, no riichi, pass"), ("label!=foo", "0m, 0p, 0s, chi low"),
+    ("legal=kan", "closed kan, open kan"), ("round=east 5", "east 4, south 1"), ("asked=pon", "kan by kamicha")])
+def test_a_value_that_no_row_can_have_is_wrong_usage_that_lists_those_that_are(work, where, known):
+    error = run(work, "--where", where, status=2)
+    assert error.count("\n") == 1 and known in error
+
+
+def test_the_values_that_are_listed_are_those_of_the_rows(printed):
+    for key, known in notation.VALUES.items():
+        have = set().union(*(r[key] if isinstance(r[key], list) else [r[key]] for r in printed))
+        assert len(have) > 3 and have <= set(known)
+
+
+def test_tiles_and_actions_have_their_usual_names():
+    assert notation.tiles([(0, 0), (1, 0), (4, 1), (9, 0), (17, 0), (27, 0), (33, 0)]) == "120m19p17z"
+    assert (notation.tile(34), notation.ACTIONS[34:37]) == ("", ["0m", "0p", "0s"])
+    assert len(notation.ACTIONS) == len(set(notation.ACTIONS)) == 54
+
+
+def test_the_label_is_named_as_it_is_numbered(work, printed):
+    labels = np.concatenate([make.of(log)["labels"] for _, log in make.games(3)])
+    assert [notation.ACTIONS.index(r["label"]) for r in printed] == labels.tolist()
