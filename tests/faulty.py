@@ -242,7 +242,8 @@ def assert_clean(work):
     live = sum(r["n_samples"] for r in manifest.latest.values() if r["status"] == "encoded")
     built = json.loads((work / "cache" / "index.json").read_bytes())
     assert built["total_rows"] == live == sum(b - a for spans in built["row_ranges"].values() for a, b in spans)
-    kinds = {(kind, name): why for kind, name, why, _ in shards_verify.check(work, reading.names(work), manifest, deep=True)}
+    found = shards_verify.check(work, reading.names(work), manifest, deep=True)
+    kinds = {(kind, name): why for kind, name, why, _ in found}
     assert {kind for kind, _ in kinds} <= {"ok"}, kinds
     assert {kind for kind, _ in logs_verify.check(work, manifest)} <= {"ok", "absent"}
     assert not list(Path(work).rglob(".tmp-*"))

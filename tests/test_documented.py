@@ -64,7 +64,8 @@ def test_help_of_make_has_every_target_and_every_knob_with_its_value_and_the_rea
     targets = set(re.findall(r"^  ([a-z-]+) +\S", shown, re.M))
     assert targets == phony - {"steps", "check-first", "adopt", "encode", "settings"}
     assert targets <= set(re.findall(r"make ([a-z-]+)", README))
-    values = settings.defaults() | {"WORK": "some/where", "USER_AGENT": f"it's us; {os.environ['HOME']}", "MAX_NEW": "7"}
+    values = {"WORK": "some/where", "USER_AGENT": f"it's us; {os.environ['HOME']}", "MAX_NEW": "7"}
+    values = settings.defaults() | values
     for name, value in values.items():
         found = re.search(rf"^  {name} +{re.escape(value or '-')} *\n? +(\S.*)", shown, re.M)
         assert found and f"# {found[1]}" in (ROOT / "config.mk").read_text(), name
@@ -112,7 +113,7 @@ def texts(node, tree):
 
 def written():
     """Every text that our code can put in `error` of a failed event: what Unencodable and Fault are raised with, and
-    what is answered as "failed". Those of scraw are about lists of games, not about games."""
+    what is answered as "failed". Those of lists are about lists of games, not about games."""
     found = []
     for path in sorted((ROOT / "lib").rglob("*.py")):
         tree = ast.parse(path.read_text())
@@ -120,7 +121,7 @@ def written():
             given = None
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Unencodable":
                 given = node.args[0]
-            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Fault" and path.name != "scraw.py":
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Fault" and path.name != "lists.py":
                 given = node.args[1]
             elif path.name == "workers.py" and ast.unparse(node).startswith(("('failed', ", "('died', ")):
                 given = node.elts[1]
@@ -145,7 +146,7 @@ def test_no_other_place_writes_failed_events():
     places = [path.name for path in [*(ROOT / "lib").rglob("*.py"), *(ROOT / "bin").iterdir()]
               for node in ast.walk(ast.parse(path.read_text()) if path.name != "demo" else ast.Module([], []))
               if isinstance(node, ast.Dict) and "'status': 'failed'" in ast.unparse(node)]
-    assert sorted(places) == ["batch.py", "downloads.py"]
+    assert sorted(places) == ["batch.py", "fetcher.py"]
 
 
 def test_the_readme_has_the_table_of_reasons():

@@ -1,16 +1,37 @@
-"""Scripts find the tree's venv before they import what only the venv has."""
+"""Imports go one way, along the data; and scripts find the tree's venv before they import what only the venv has."""
 
-import ast
-from pathlib import Path
+import graphlib
 
 import pytest
+from modules import MODULES, SCRIPTS, imported, modules_of
 
-BIN = Path(__file__).resolve().parent.parent / "bin"
-SCRIPTS = [path for path in sorted(BIN.iterdir()) if path.read_text().startswith("#!/usr/bin/env python3")]
+# the packages along the way of the data: none imports from one that comes after it (a download becomes a log file)
+WAY = ("store", "cli", "logs", "download", "mahjong", "rows", "shards", "train", "report", "cluster", "demo")
+
+
+def place(module):
+    """Where on the way a module's package is; the manifest is as early as the store of files that it is made of."""
+    return WAY.index("store" if module == "lib.manifest" else module.split(".")[1])
+
+
+def test_the_packages_are_those_on_the_way():
+    assert {name.split(".")[1] for name in MODULES if name.count(".") == 2} == set(WAY)
+    assert {name for name in MODULES if name.count(".") == 1} == {"lib.__init__", "lib.manifest"}
+
+
+@pytest.mark.parametrize("module", sorted(MODULES.keys() - {"lib.__init__"}))
+def test_no_module_imports_from_a_later_package(module):
+    assert {other for other in modules_of(MODULES[module]) if place(other) > place(module)} == set()
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    graph = {module: modules_of(path) for module, path in MODULES.items()}
+    assert sum(map(len, graph.values())) > 100
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, naming them
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_cli_is_the_first_module_of_lib_that_a_script_imports(script):
-    imports = [node for node in ast.parse(script.read_text()).body if isinstance(node, ast.ImportFrom)]
-    first = next(node for node in imports if node.module.split(".")[0] == "lib")
-    assert (first.module, first.names[0].name) == ("lib", "cli")
+def test_what_finds_the_venv_is_among_the_first_that_a_script_imports_from_lib(script):
+    names = [name for name in imported(script) if name.startswith("lib.")]
+    first = [name for name in names if name.startswith("lib.cli.")]
+    assert "lib.cli.script" in first and names[:len(first)] == first

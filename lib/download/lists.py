@@ -176,6 +176,7 @@ def _get_page(session, name):
 def index_files(work, year):
     """The files of raw/ that list the games of a year: the zip if it is there, and the daily and hourly files."""
     raw = workdir.path(work, "raw")
-    names = [name for name in sorted(os.listdir(raw)) if name.startswith(f"scc{year}") and listfiles.MEMBER.fullmatch(name)]
+    names = [name for name in sorted(os.listdir(raw))
+             if name.startswith(f"scc{year}") and listfiles.MEMBER.fullmatch(name)]
     paths = [os.path.join(raw, name) for name in names]
     return ([zip_path(work, year)] if os.path.exists(zip_path(work, year)) else []) + paths

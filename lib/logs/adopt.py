@@ -7,7 +7,7 @@ from . import compare, logfile
 
 
 def unsettled(work, manifest):
-    """(gid or None, name) of each file in xml/ that `adopt` may have to do with, by name; None: it is no game's."""
+    """(gid or None, name) of each file in xml/ that `take_in` may have to do with, by name; None: it is no game's."""
     settled = {f"{game}.txt" for game, record in manifest.latest.items() if compare.is_settled(record)}
     return sorted(((game, entry.name) for game, entry in workdir.xml_files(work, settled)), key=lambda pair: pair[1])
 
@@ -30,7 +30,8 @@ def take_in(work, manifest, game):
         if record and not compare.is_news(record, data, sha256):
             return "left"
         known = bool(record) and record.get("status") == "duplicate"
-        twin = logfile.find_twin(work, manifest, game, sha256) if logfile.is_whole(data) else None  # junk is alike often
+        whole = logfile.is_whole(data)  # junk is alike often
+        twin = logfile.find_twin(work, manifest, game, sha256) if whole else None
         if twin:
             if not known:
                 append([{"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}])

@@ -18,7 +18,7 @@ def hash_files(work, wanted, jobs):
     """Yield (gid, sha256, stamp) for pairs (gid, size or None) of games with files in xml/.
 
     sha256 is '' for a file of another size than expected, which is not hashed, None where there is no regular file, and
-    a files.Unreadable for one that cannot be read. stamp: what the file looked like, for `Seen`. Raises OSError.
+    a files.Unreadable for one that cannot be read. stamp: what the file looked like, for `last_check`. Raises OSError.
     """
     wanted = iter(wanted)
     chunks = iter(lambda: [work, *itertools.islice(wanted, _CHUNK)], [work])

@@ -10,8 +10,8 @@ def check(work, manifest, ids=None, jobs=1, seen=None, trust=False, oldest=None)
     """Yield (kind, gid or file name) for each file of xml/ and each downloaded game without one.
 
     kind: ok, corrupt, missing, unknown, unreadable, absent (no file, and none is needed), or foreign for what
-    is no regular file by a game's name. `ids` limits it to these; jobs: processes that hash. seen: a lib.logs.last_check.LastChecks to
-    be kept up to date; trust: files that look as they did at their last good hash are not hashed again; oldest: hash so
+    is no regular file by a game's name. `ids` limits it to these; jobs: processes that hash. seen: LastChecks to be
+    kept up to date; trust: files that look as they did at their last good hash are not hashed again; oldest: hash so
     many only, those that were hashed longest ago. Raises OSError.
     """
     latest, present = manifest.latest, set()

@@ -44,7 +44,7 @@ td small { display: block; color: var(--soft) }
 
 
 def build(found, events, rows):
-    """The page (text) of what lib.report.overview, a History and lib.train.sample found; rows: the latter, or why there is none."""
+    """The page (text) of what `overview`, a History and `sample` found; rows: the latter, or why there is none."""
     body = [
         f"<h1>Tenhou paipu in {_text(found['work'])}</h1>", f"<p>as of {_text(found['time'])}</p>", _key_figures(found),
         "<h2>Where the games are</h2>", _grid(_statuses(found), _shards(found), _disk(found)),

@@ -2,7 +2,7 @@
 
     text     bytes or uint8   the tokens of all rows, one row after the other, five bytes each
     lengths  (n,) int32       how many of these bytes each row has
-    points   (n, 4) int32     of the four seats when the decision was taken: the scalars of lib.rows.schema follow from them
+    points   (n, 4) int32     of the four seats at the decision: the scalars of the schema follow from them
     deltas   (n, 4) int32     points of the four seats after the hand minus at its start
     action_mask, labels, origin, outcome: as in lib.rows.schema
 
@@ -50,7 +50,9 @@ def take(folded, rows):
 
 def join(parts):
     """One folded, not placed, of one or more that are not."""
-    return parts[0] if len(parts) == 1 else {name: np.concatenate([np.frombuffer(part[name], np.uint8) if name == "text" else part[name]
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([np.frombuffer(part[name], np.uint8) if name == "text" else part[name]
                                   for part in parts]) for name in parts[0]}
 
 

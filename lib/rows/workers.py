@@ -1,7 +1,7 @@
 """Processes that read and encode games, for one process that writes. Results come in the order of the games.
 
-A worker is `python -m lib.rows.workers WORK`: a line [gid, sha256] on its stdin, a pickled answer on its stdout. It lives as
-long as its stdin is open and is deaf to signals: the process that started it decides.
+A worker is `python -m lib.rows.workers WORK`: a line [gid, sha256] on its stdin, a pickled answer on its stdout. It
+lives as long as its stdin is open and is deaf to signals: the process that started it decides.
 """
 
 import collections

@@ -16,7 +16,7 @@ class Batch:
                  waiting=contextlib.nullcontext, say=None, only=None):
         """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
 
-        jobs: as of lib.rows.workers; layout: of new shards, a key of shards.LAYOUTS; waiting(): a context in which a signal
+        jobs: as of lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a signal
         may raise Interrupted; say(text): tells the user of each game that fails; only: the ids that may come, if that
         is known, so that no other game's shard need be looked at.
 

@@ -49,7 +49,8 @@ def _unclaimed(work, manifest, encoder):
         except (OSError, ValueError):
             continue  # verify-shards tells about it
         claimed, record = manifest.claims.get(name, ()), manifest.latest.get
-        games = [g for g in meta["games"] if g["gid"] not in claimed and policy.needs_encoding(record(g["gid"]), encoder)
+        games = [g for g in meta["games"]
+                 if g["gid"] not in claimed and policy.needs_encoding(record(g["gid"]), encoder)
                  and record(g["gid"]).get("sha256") == g["sha256"]]
         if games and not reading.damage(work, name, meta):
             found |= {g["gid"]: policy.claim(g, name) for g in games}

@@ -1,4 +1,4 @@
-"""The dense layout of a shard: an .npy file for each array of lib.rows.schema, for anyone who has np.load(mmap_mode="r")."""
+"""The dense layout of a shard: an .npy file for each array of the schema, for anyone who has np.load(mmap_mode="r")."""
 
 import concurrent.futures
 import contextlib

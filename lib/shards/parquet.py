@@ -5,7 +5,7 @@
     seat            uint8
     step            uint16
     tokens          binary     five bytes a token, without padding
-    points          int32[4]   of the four seats at the decision: the scalars of lib.rows.schema follow from them and the tokens
+    points          int32[4]   of the four seats at the decision: with the tokens they give the scalars of the schema
     action_mask     int64      bit i is 1 where action i is legal
     label           int16      the action taken
     hand_delta      int32      these three as in `outcome`

@@ -27,8 +27,8 @@ class Writer:
         self._rows = layouts.LAYOUTS[layout].Writer(self.path)
 
     def add(self, game, sha256, rows, final=None):
-        """Append all rows of a game: a folded, or a dict of the arrays of lib.rows.schema. final: the points of its four
-        seats at the end. Raises OSError, and ValueError for rows that lib.rows.schema has not.
+        """Append all rows of a game: a folded, or a dict of the arrays of the schema. final: the points of its four
+        seats at the end. Raises OSError, and ValueError for rows that the schema has not.
         """
         n = len(rows["labels"])
         self.games.append({"gid": game, "sha256": sha256, "start": self.n_rows, "n_rows": n,

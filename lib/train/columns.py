@@ -25,7 +25,7 @@ def chosen(columns, ragged):
 def build(rows, names, ragged=False, cut=False):
     """A batch of placed rows, which have `row` and `game` too: a dict of the columns `names`.
 
-    ragged: tokens (t, 5) and scalars (t, 4) of all rows one after the other, and cu_seqlens that says where each begins;
+    ragged: tokens (t, 5) and scalars (t, 4) of all rows one after the other, and in cu_seqlens where each begins;
     cut: padded no further than the longest row. Raises ValueError where deltas are not known.
     """
     width = int(rows["lengths"].max(initial=0)) // TOKEN_FEATURES if cut else MAX_SEQ_LEN

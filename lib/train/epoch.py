@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-PIECE_ROWS = 2048  # rows that stay together when an epoch is shuffled, to be read in one go: a row group of lib.shards.parquet
+PIECE_ROWS = 2048  # rows that stay together when an epoch is shuffled: a row group of the layout parquet, read in one go
 
 
 def pieces(table, chosen, counts):

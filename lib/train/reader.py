@@ -1,7 +1,7 @@
 """Reading the cache, for training: rows by number, and shuffled batches, shared out and resumed without loss.
 
     c = Cache("data/tenhou/cache")
-    c[0], c[10:20], c[[5, 3, 8]]                 # dicts of numpy arrays, shapes and dtypes of lib.rows.schema
+    c[0], c[10:20], c[[5, 3, 8]]                 # dicts of numpy arrays, shapes and dtypes of the schema
     for rows in c.batches(1024, seed=1, epoch=0, split="train"): ...
 
 Needs numpy, and pyarrow if a shard is in the layout parquet. Files are open only for the moment in which they are read:
@@ -15,13 +15,12 @@ import os
 
 import numpy as np
 
-from lib.train import columns as cols
-from lib.train import epoch as plan
-from lib.train import gametable, selection, suits
-from lib.train.gametable import CacheError  # noqa: F401  for those who catch it
-
 from ..rows import folded
 from ..shards import layouts
+from . import columns as cols
+from . import epoch as plan
+from . import gametable, selection, suits
+from .gametable import CacheError
 
 
 class Cache:
@@ -59,8 +58,7 @@ class Cache:
         return {name: array[0] for name, array in found.items()} if np.ndim(wanted) == 0 else found
 
     def rows(self, wanted, columns=None, ragged=False, cut=False):
-        """The rows with these numbers, a sequence or one number, as `batches` gives them. Raises IndexError, CacheError.
-        """
+        """The rows with these numbers, a sequence or one number, as `batches` gives them. Raises as indexing does."""
         n, wanted = len(self), np.asarray(wanted)
         if not wanted.size:
             wanted = np.arange(0)
@@ -86,7 +84,7 @@ class Cache:
             raise CacheError(f"{self.path}: {e}") from None
 
     def _placed(self, numbers):
-        """The rows with these growing numbers, as lib.rows.folded has them once they are placed, with `row` and `game`."""
+        """The rows with these growing numbers, as lib.rows.folded has them when placed, with `row` and `game`."""
         try:
             found = self._read(numbers)
         except FileNotFoundError as e:  # compacted away?

@@ -23,7 +23,7 @@ _SORTED = np.isin(np.arange(256), (1, 23, 24))  # segments whose tokens stand in
 
 
 def permute(rows, which):
-    """Rows, placed as lib.rows.folded has them, with the suits of each exchanged as PERMUTATIONS[which % 6] says, `which`
+    """Rows, placed as a folded is, with the suits of each exchanged as PERMUTATIONS[which % 6] says, `which`
     having a number for each row: just what the same game dealt in those suits would have given. The given arrays are
     left as they are.
     """

@@ -11,7 +11,8 @@ import pytest
 from flows import ROOT, environment
 from support import game
 
-HEAD = "import os, sys, time; from lib.cli.script import script; from lib.cli.script import settings; from lib.store import errors\n"
+HEAD = ("import os, sys, time; from lib.cli import options, script, settings, signals, stdin; "
+        "from lib.store import errors\n")
 A, B = game(1), game(2)
 
 
@@ -38,18 +39,18 @@ def start(code, *args, **options):
     ("raise BrokenPipeError", 141, ""),
 ])
 def test_the_ways_to_end_have_their_status_and_at_most_one_line(ending, status, told):
-    done = script(f"def main():\n    {ending}\ncli.run(main)")
+    done = script(f"def main():\n    {ending}\nscript.run(main)")
     assert (done.returncode, done.stderr, done.stdout) == (status, told, "")
 
 
 @pytest.mark.parametrize("error", ["errors.Problem('gone')", "OSError(5, 'Input/output error')", "errors.Interrupted"])
 def test_what_was_printed_before_an_error_is_not_lost(error):
-    done = script(f"def main():\n    print('a row')\n    raise {error}\ncli.run(main)")
+    done = script(f"def main():\n    print('a row')\n    raise {error}\nscript.run(main)")
     assert done.stdout == "a row\n"
 
 
 def test_an_error_that_nobody_expected_keeps_its_traceback():
-    done = script("def main():\n    1 / 0\ncli.run(main)")
+    done = script("def main():\n    1 / 0\nscript.run(main)")
     assert done.returncode == 1 and "Traceback" in done.stderr and "ZeroDivisionError" in done.stderr
 
 
@@ -61,7 +62,7 @@ def test_a_missing_library_is_one_line_that_says_what_to_do():
 
 def test_what_cannot_be_written_to_stdout_is_an_error():
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-c", HEAD + "cli.run(lambda: print('data'))"], cwd=ROOT, stdout=full,
+        done = subprocess.run([sys.executable, "-c", HEAD + "script.run(lambda: print('data'))"], cwd=ROOT, stdout=full,
                               stderr=subprocess.PIPE, text=True, env=environment())
     assert done.returncode == 1 and done.stderr == "-c: No space left on device\n"
 
@@ -70,16 +71,16 @@ def test_what_cannot_be_written_to_stdout_is_an_error():
 def test_standard_files_that_are_closed_give_their_numbers_to_no_other_file(tmp_path, closed):
     code = ("def main():\n"
             f"    with open({str(tmp_path / 'data')!r}, 'w') as f:\n"
-            "        print('to stdout'); cli.say('to stderr'); f.write('data'); assert f.fileno() > 2\n"
-            "        assert list(cli.ids([], cli.Lines())) == []\n"
-            "cli.run(main)")
+            "        print('to stdout'); script.say('to stderr'); f.write('data'); assert f.fileno() > 2\n"
+            "        assert list(stdin.ids([], stdin.Lines())) == []\n"
+            "script.run(main)")
     done = script(code, preexec_fn=lambda: [os.close(fd) for fd in closed])
     assert done.returncode == 0 and (tmp_path / "data").read_text() == "data"
 
 
-READ = ("lines = cli.Lines()\ndef main():\n    for game in cli.ids(sys.argv[1:], lines):\n"
+READ = ("lines = stdin.Lines()\ndef main():\n    for game in stdin.ids(sys.argv[1:], lines):\n"
         "        print(game, flush=True)\n"
-        "    return cli.status(lines)\ncli.run(main)")
+        "    return stdin.exit_status(lines)\nscript.run(main)")
 
 
 def test_ids_are_arguments_or_else_lines_of_stdin_in_any_of_their_forms():
@@ -110,8 +111,8 @@ def test_many_bad_lines_are_counted_the_first_few_told_and_only_nothing_but_bad_
 
 
 def test_a_bad_argument_is_refused_before_anything_is_done():
-    code = "ids = cli.ids(sys.argv[1:], cli.Lines())\nprint('working')\nlist(ids)"
-    done = script(f"def main():\n    {code.replace(chr(10), chr(10) + '    ')}\ncli.run(main)", A, "../../x")
+    code = "ids = stdin.ids(sys.argv[1:], stdin.Lines())\nprint('working')\nlist(ids)"
+    done = script(f"def main():\n    {code.replace(chr(10), chr(10) + '    ')}\nscript.run(main)", A, "../../x")
     assert done.returncode == 2 and done.stdout == "" and "'../../x' is no game id" in done.stderr
 
 
@@ -129,7 +130,7 @@ def test_ids_are_yielded_as_they_come_and_not_at_the_end():
 
 
 def test_while_stdin_has_nothing_there_is_time_for_something_else():
-    code = "for game in cli.ids_as_they_come([], cli.Lines()):\n    print(game, flush=True)\n    time.sleep(0.01)"
+    code = "for game in stdin.ids_as_they_come([], stdin.Lines()):\n    print(game, flush=True)\n    time.sleep(0.01)"
     with start(code) as process:
         assert process.stdout.readline() == "None\n"
         process.stdin.write(f"{A}\n")
@@ -137,7 +138,8 @@ def test_while_stdin_has_nothing_there_is_time_for_something_else():
         assert {line for line in process.stdout if line != "None\n"} == {f"{A}\n"}
 
 
-ALL = "lines = cli.Lines()\nfound = cli.ids_or_all(sys.argv[1:], lines)\nprint(found if found is None else list(found))"
+ALL = ("lines = stdin.Lines()\n"
+       "found = stdin.ids_or_all(sys.argv[1:], lines)\nprint(found if found is None else list(found))")
 
 
 @pytest.mark.parametrize(("args", "stdin", "found"), [
@@ -148,8 +150,8 @@ def test_no_ids_mean_all_but_only_bad_ones_do_not(args, stdin, found):
     assert done.stdout == f"{found}\n", done.stderr
 
 
-KNOB = ("def main():\n    p = cli.parser('x')\n    cli.knob(p, '--shard-rows', 'SHARD_ROWS')\n"
-        "    args = p.parse_args()\n    print(args.work, args.shard_rows)\ncli.run(main)")
+KNOB = ("def main():\n    p = options.parser('x')\n    options.knob(p, '--shard-rows', 'SHARD_ROWS')\n"
+        "    args = p.parse_args()\n    print(args.work, args.shard_rows)\nscript.run(main)")
 
 
 def test_a_flag_wins_over_the_environment_and_that_over_config_mk():
@@ -165,9 +167,9 @@ def test_a_number_that_is_none_is_wrong_usage_wherever_it_comes_from(args, setti
     assert done.returncode == 2 and done.stderr.startswith(f"-c: {given}=") and done.stderr.count("\n") == 1
 
 
-STOP = ("cli.stop.catch()\nlines = cli.Lines()\ndef main():\n    print('ready', flush=True)\n"
-        "    for game in cli.ids([], lines):\n        print(game, flush=True)\n    print('closing', flush=True)\n"
-        "    if 'slow' in sys.argv: time.sleep(20)\ncli.run(main)")
+STOP = ("signals.stop.catch()\nlines = stdin.Lines()\ndef main():\n    print('ready', flush=True)\n"
+        "    for game in stdin.ids([], lines):\n        print(game, flush=True)\n    print('closing', flush=True)\n"
+        "    if 'slow' in sys.argv: time.sleep(20)\nscript.run(main)")
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
@@ -195,8 +197,8 @@ def test_a_script_of_bin_runs_under_the_tree_s_venv_when_there_is_one(tmp_path):
     shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "config.mk", tmp_path)
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "probe").write_text(f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom lib import cli\n"
-                                            "print('no venv', sys.argv[1:])\n")
+    (tmp_path / "bin" / "probe").write_text(f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+                                            "from lib.cli import script\nprint('no venv', sys.argv[1:])\n")
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     python = tmp_path / ".venv" / "bin" / "python"
 

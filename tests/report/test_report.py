@@ -1,6 +1,5 @@
 """The report: what it counts, with or without matplotlib, and the page, where matplotlib is there."""
 
-import ast
 import html.parser
 import importlib.util
 import itertools
@@ -15,6 +14,7 @@ import made_rows as make
 import numpy as np
 import pytest
 from flows import ROOT, environment, script
+from modules import MODULES, SCRIPTS, imported
 from support import event, game
 
 from lib.report.played_games import by_month_and_type, months, table_name
@@ -112,15 +112,10 @@ def test_table_types_have_names(code, name):
 
 def test_nothing_but_the_report_needs_matplotlib():
     users = {"matplotlib": set(), "lib.report.plots": set(), "lib.report.page": set()}
-    for path in [*(ROOT / "lib").rglob("*.py"), *(ROOT / "bin").iterdir()]:
-        if path.name != "demo":
-            for node in ast.walk(ast.parse(path.read_text())):
-                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-                if isinstance(node, ast.ImportFrom):
-                    names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-                for name in users:
-                    users[name] |= {path.name} if any(f"{n}.".startswith(f"{name}.") for n in names) else set()
-    assert users == {"matplotlib": {"plots.py"}, "lib.report.plots": {"report.py"}, "lib.report.page": {"report"}}
+    for path in [*MODULES.values(), *SCRIPTS]:
+        for name in users:
+            users[name] |= {path.name} if any(f"{n}.".startswith(f"{name}.") for n in imported(path)) else set()
+    assert users == {"matplotlib": {"plots.py"}, "lib.report.plots": {"page.py"}, "lib.report.page": {"report"}}
 
 
 def test_without_matplotlib_the_script_says_what_to_do(work, tmp_path):

@@ -10,7 +10,7 @@ from support import downloaded, findings, game, log, noise, put, sha, tree
 from lib.manifest import Manifest
 from lib.shards import policy, reading, writing
 from lib.shards.batch import Batch
-from lib.store import workdir
+from lib.store import files, workdir
 
 
 def encode(work, ids, shard_rows=100):
@@ -172,13 +172,13 @@ def test_rows_lost_to_another_encoder_are_not_counted_as_ours(work, encoder):
         assert encode(work, ids[:1])[0] == ids[:1]
 
     # one process cannot write two shards aside at once: give the second one another name
-    aside = reading.files.aside
+    temporary_path = files.temporary_path
     names = iter(("a", "b"))
-    reading.files.aside = lambda path: aside(path) + (next(names) if path.endswith("shard") else "")
+    files.temporary_path = lambda path: temporary_path(path) + (next(names) if path.endswith("shard") else "")
     try:
         said = list(batch.run(stream()))
     finally:
-        reading.files.aside = aside
+        files.temporary_path = temporary_path
     assert said == ids[1:] and batch.tally["rows"] == 3 and batch.tally["encoded"] == 1
     assert findings(work)[0] == {"shard_00000": ("ok", 0), "shard_00001": ("ok", 3)}
 

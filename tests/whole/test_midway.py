@@ -1,7 +1,7 @@
 """Encoders and compactors that stop midway, while others do anything to what they are at: what must hold, holds.
 
-tests/whole/test_interleavings.py has whole scripts in any order; here they are cut into pieces, down to the moment at which
-one has a shard ready and does not have the lock yet.
+tests/whole/test_interleavings.py has whole scripts in any order; here they are cut into pieces, down to the moment at
+which one has a shard ready and does not have the lock yet.
 """
 
 import collections
@@ -60,8 +60,9 @@ class Midway(RuleBasedStateMachine):
         self.patches = pytest.MonkeyPatch()
         for module in (batch, workers):
             self.patches.setattr(module, "encoder", SyntheticEncoder())
-        aside, finish = files.temporary_path, writing.Writer.finish  # one process has one name, and here are several in one
-        self.patches.setattr(files, "temporary_path", lambda path: f"{aside(path)}-{next(self.asides)}")
+        temporary_path, finish = files.temporary_path, writing.Writer.finish
+        # one process has one name, and here are several in one
+        self.patches.setattr(files, "temporary_path", lambda path: f"{temporary_path(path)}-{next(self.asides)}")
         self.patches.setattr(writing.Writer, "finish", lambda *args: (finish(*args), self.intrude()))
 
     def intrude(self):
