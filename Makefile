@@ -12,15 +12,19 @@ $(foreach k,WORK IDS YEAR,$(if $(word 2,$(value $k))$(strip $(foreach c,$(ODD),$
   $(error $k='$(value $k)': must have no spaces and none of $(ODD))))
 # config.mk's default makes a .venv where there is none; who names an interpreter wants that one
 NAMED := $(if $(filter 0command 0environment,$(MAKELEVEL)$(firstword $(origin PYTHON))),$(PYTHON))
+# of the shards that compact writes: only if asked for in so many words, never for config.mk's sake
+CONVERT := $(if $(filter command,$(firstword $(origin SHARD_LAYOUT))),$(strip $(SHARD_LAYOUT)))
 KNOBS := $(shell sed -n 's/^\([A-Z_]*\) *?=.*/\1/p' config.mk)
 # what is misspelt would be swallowed; a sub-make, and one that another Makefile calls, has what is not meant for it
-OTHERS := RUN_PID TORCH PYTEST_ARGS PARALLEL_SSH MAKEFLAGS SHELL TMPDIR http_proxy https_proxy no_proxy
+OTHERS := RUN_PID LAYOUT TORCH PYTEST_ARGS PARALLEL_SSH MAKEFLAGS SHELL TMPDIR http_proxy https_proxy no_proxy
 ifeq ($(MAKELEVEL),0)
 $(foreach v,$(filter-out $(KNOBS) $(OTHERS) -%,$(.VARIABLES)),$(if $(filter command,$(firstword $(origin $v))),\
   $(error $v is no setting: make help lists them)))
 TARGETS := $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile)
 $(foreach t,$(filter-out $(TARGETS),$(MAKECMDGOALS)),$(if $(findstring /,$t),,\
   $(error $t is no target: make help lists them)))
+$(if $(filter command,$(firstword $(origin LAYOUT))),$(if $(filter convert,$(MAKECMDGOALS)),,\
+  $(error LAYOUT is for make convert: SHARD_LAYOUT is the layout of new shards)))
 endif
 $(foreach k,$(KNOBS),$(eval override $k := $$(strip $$($k))))
 export $(KNOBS)
@@ -40,6 +44,7 @@ export PATH := $(CURDIR)/.venv/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
 VENV := .venv/.ready
+PARQUET := $(if $(filter parquet,$(SHARD_LAYOUT) $(LAYOUT)),.venv/.parquet-ready)
 version = $(shell $1 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 ANOTHER := $(if $(NAMED),$(filter-out =$(call version,.venv/bin/python),=$(call version,$(NAMED))))
 LIST := $(if $(IDS),,$(YEAR:%=$(WORK)/game_ids_%.txt))
@@ -53,10 +58,10 @@ SHARED := $(if $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),,+)
 
 .NOTPARALLEL:
 .PHONY: run steps check-first adopt encode settings check status watch report rebuild-index compact recover demo bench setup
-.PHONY: test torture help
+.PHONY: convert test torture help
 .DEFAULT_GOAL := help
 
-run: $(VENV) settings  ## check, adopt, download, encode, index, status: everything that is left to do
+run: $(VENV) $(PARQUET) settings  ## check, adopt, download, encode, index, status: everything that is left to do
 	$(SHARED)@bin/with-lock --create -- $(AGAIN) steps
 
 # before anything is done: what cannot be meant is told at once, not when it is needed
@@ -103,7 +108,7 @@ status: $(VENV) settings  ## games by their state, shards, disk use, what is lef
 watch: $(VENV) settings  ## the status again and again, until Ctrl-C
 	@bin/manifest-status --watch 5
 
-report: .venv/.report-ready settings  ## write <work>/report.html: how it stands and how it went, with plots; one file, no network
+report: .venv/.report-ready $(PARQUET) settings  ## write <work>/report.html: how it stands and how it went, with plots; one file, no network
 	@bin/report
 
 rebuild-index: $(VENV) settings  ## write cache/index.json anew
@@ -115,16 +120,19 @@ demo:  ## the whole pipeline on self-played games in data/demo, no network neede
 bench: $(VENV)  ## measure it all, against something that does the bare minimum
 	@bin/bench
 
-compact: $(VENV) settings  ## merge small shards, drop stale rows and orphan shards
-	@bin/with-lock -- bin/compact-shards $(QUIET)
+compact: $(VENV) $(PARQUET) settings  ## merge small shards, drop stale rows and orphan shards; SHARD_LAYOUT=…: convert too
+	@bin/with-lock -- bin/compact-shards $(QUIET) $(addprefix --layout=,$(CONVERT))
 	@bin/rebuild-index $(QUIET)
+
+convert: CONVERT = $(or $(LAYOUT),$(error LAYOUT is missing: make convert LAYOUT=parquet, or LAYOUT=dense))
+convert: compact  ## write all shards anew in LAYOUT=parquet or LAYOUT=dense
 
 recover: $(VENV) settings  ## rebuild a lost or broken manifest from the shards and xml/; the old file is kept
 	@bin/with-lock -- bin/recover-manifest
 	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
 	@bin/rebuild-index
 
-setup: $(VENV)  ## make .venv with the pinned packages; see to jq
+setup: $(VENV) $(PARQUET)  ## make .venv with the pinned packages; see to jq
 	@echo "$$(.venv/bin/python --version) in .venv, with the packages of requirements.txt"
 	@command -v jq >/dev/null || { test "$$(id -u)" = 0 && apt-get install -qq -y jq >/dev/null; } \
 	  || echo 'jq is missing: install it (apt install jq, brew install jq) to look into the manifest'
@@ -138,8 +146,12 @@ $(VENV): requirements.txt $(if $(ANOTHER),FORCE)
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-.venv/.test-ready: tests/requirements.txt $(VENV)
+.venv/.test-ready: tests/requirements.txt requirements-parquet.txt $(VENV)
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+	@touch $@ .venv/.parquet-ready
+
+.venv/.parquet-ready: requirements-parquet.txt $(VENV)
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-parquet.txt
 	@touch $@
 
 .venv/.report-ready: requirements-report.txt $(VENV)

@@ -85,7 +85,7 @@ def ready_to_compact(work, found):
     encoded(work, found)
     Manifest(work).append([{"gid": game(0), "status": "corrupt"}])
     ok("adopt-xml", "--work", work)
-    ok("encode-batch", "--work", work, "--queued", "--layout", "packed")
+    ok("encode-batch", "--work", work, "--queued", "--layout", "parquet")
     shutil.copytree(work / "cache" / "shard_00001", work / "cache" / "shard_00009")
     ok("rebuild-index", "--work", work)
 
@@ -101,7 +101,7 @@ def ready_to_recover(work, found):
 WRITERS = {
     "adopt-xml": ([], ready_to_adopt),
     "encode-batch": (["--queued", "--shard-rows", SHARD_ROWS, "--jobs", 1], ready_to_encode),
-    "encode-batch --layout packed": (["--queued", "--shard-rows", 2 * SHARD_ROWS, "--jobs", 1], ready_to_encode),
+    "encode-batch --layout parquet": (["--queued", "--shard-rows", 2 * SHARD_ROWS, "--jobs", 1], ready_to_encode),
     "verify-xml --repair": (["--repair", "--jobs", 1], ready_to_repair),
     "rebuild-index": ([], encoded),
     "compact-shards": (["--shard-rows", 2 * SHARD_ROWS], ready_to_compact),

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 
 import numpy as np
 
@@ -48,13 +49,25 @@ def add_shard(work, layout, chosen):
     workdir.make(work)
     manifest, writer = Manifest(work), writing.Writer(work, layout)
     for gid, rows in chosen:
-        writer.add(gid, DIGEST, rows)
+        finals = dict(zip(rows["origin"]["seat"].tolist(), rows["outcome"]["final_score"].tolist(), strict=True))
+        writer.add(gid, DIGEST, rows, [finals[seat] for seat in range(4)])
     writer.finish({"name": "test", "version": "1"})
     name = writer.move_into_place(work, commit.used_numbers(manifest))
     manifest.append([policy.claim(game, name) for game in writer.games])
     _, problems, _ = index.rebuild(work, manifest.latest)
     assert not problems
     return name
+
+
+def forget_deltas(work, name):
+    """Make a dense shard one of before there were deltas, and the games' final points in meta.json."""
+    path, found = workdir.path(work, "cache", name), meta(work, name)
+    os.unlink(os.path.join(path, "deltas.npy"))
+    del found["sha256"]["deltas"]
+    for game in found["games"]:
+        game.pop("final", None)
+    with open(os.path.join(path, reading.META), "w", encoding="utf-8") as f:
+        json.dump(found, f)
 
 
 def meta(work, name):

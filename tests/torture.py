@@ -118,7 +118,7 @@ class Torture:
         for _ in range(4):
             target = chance.choice(["run", "run", "compact", "recover"])
             settings = [f"WORK={work}", f"SHARD_ROWS={chance.choice([1, 500, 65536])}", f"JOBS={chance.choice([1, 2])}",
-                        f"SHARD_LAYOUT={chance.choice(['dense', 'packed'])}"]
+                        f"SHARD_LAYOUT={chance.choice(['dense', 'parquet'])}"]
             kills += run_and_kill(["make", "-C", ROOT, target, *settings], chance.uniform(0.1, 1.2))
         for name, *options in (["recover-manifest"], ["adopt-xml"], ["encode-batch", "--queued"], ["compact-shards"]):
             faulty.ok(name, "--work", work, *options)

@@ -6,7 +6,7 @@ import contextlib
 from ..rows import encoder
 from ..rows.workers import Workers
 from ..store.errors import Interrupted
-from . import commit, policy, verify, writing
+from . import commit, layouts, policy, verify, writing
 
 
 class Batch:
@@ -25,6 +25,7 @@ class Batch:
         """
         self.work, self.manifest, self.shard_rows, self.layout = work, manifest, shard_rows, layout
         self._waiting, self._say = waiting, say
+        layouts.require(layout)
         self.tally = collections.Counter()
         self._writer = None
         self._workers, self._in_hand = Workers(work, jobs), set()

@@ -38,14 +38,14 @@ _TYPES = {
 }
 
 
-def _pyarrow():
+def pyarrow():
     """(pyarrow, pyarrow.parquet). Raises Problem where they are not installed."""
     try:
-        import pyarrow
-        import pyarrow.parquet
+        import pyarrow as pa
+        import pyarrow.parquet as pq
     except ImportError:
         raise Problem("the layout parquet needs pyarrow: `make setup SHARD_LAYOUT=parquet` installs it") from None
-    return pyarrow, pyarrow.parquet
+    return pa, pq
 
 
 class Writer:
@@ -53,7 +53,7 @@ class Writer:
 
     def __init__(self, path):
         """Raises OSError, and Problem without pyarrow."""
-        pa, pq = _pyarrow()
+        pa, pq = pyarrow()
         self._path, self._held, self._n_rows, self._groups = os.path.join(path, FILE), [], 0, []
         types = {name: pa.list_(pa.int32(), 4) if kind == "int32 x 4" else getattr(pa, kind)()
                  for name, kind in _TYPES.items()}
@@ -75,7 +75,7 @@ class Writer:
             self._close_group()
 
     def _close_group(self):
-        pa, _ = _pyarrow()
+        pa, _ = pyarrow()
         rows, n = folded.join([rows for _, rows in self._held]), self._n_rows
         sizes = [len(rows["labels"]) for _, rows in self._held]
         offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(rows["lengths"], dtype=np.int32)])
@@ -163,12 +163,20 @@ def _file(path, meta):
 def _open(path, size, sha256):
     if os.path.getsize(path) != size:
         raise ValueError(f"{FILE} is not as long as meta.json says")
-    return _pyarrow()[1].ParquetFile(path, pre_buffer=False)
+    return pyarrow()[1].ParquetFile(path, pre_buffer=False)
+
+
+def forget():
+    """Close files and drop rows that are held for the next who asks for them."""
+    _group.cache_clear()
+    _open.cache_clear()
 
 
 def _four(array):
     """An array of four numbers a row as (n, 4)."""
-    numbers = np.asarray(array.values)[4 * array.offset:][:4 * len(array)].reshape(-1, 4)
+    if not len(array):
+        return np.zeros((0, 4), np.int32)
+    numbers = np.frombuffer(array.values.buffers()[1], np.int32)[4 * array.offset:][:4 * len(array)].reshape(-1, 4)
     return np.where(np.asarray(array.is_null())[:, None], np.int32(UNKNOWN), numbers) if array.null_count else numbers
 
 

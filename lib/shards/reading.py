@@ -47,7 +47,7 @@ def load_meta(path):
         if meta["n_rows"] != rows:
             raise ValueError(f"{META} says {meta['n_rows']} rows, its games have {rows}")
         if meta["layout"] not in layouts.LAYOUTS:
-            raise ValueError(f"{META}: unknown layout {meta['layout']!r}")
+            raise ValueError(f"{META}: unknown layout {meta['layout']!r}{layouts.GONE.get(meta['layout'], '')}")
         if not isinstance(meta["sha256"], dict):
             raise ValueError(f"{META} has no hashes")
     except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as e:

@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-PIECE_ROWS = 2048  # rows that stay together when an epoch is shuffled: a row group of the layout parquet, read in one go
+PIECE_ROWS = 2048  # rows that stay together when an epoch is shuffled, and are read in one go: a row group of parquet
 
 
 def pieces(table, chosen, counts):

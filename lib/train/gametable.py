@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..rows import schema
+from ..rows import folded, schema
 from ..shards import reading
 
 # what Cache.games() gives; scores, ranks: of the four seats at the end, ranks 0 where the shard is too old to say
@@ -27,7 +27,7 @@ class Table(NamedTuple):
     that shard's meta.json and its first row there, how many rows, the number in the cache of the first of them, its id
     (empty: rows of a broken shard), final points, and a number that changes with its rows."""
 
-    reading: list
+    shards: list
     metas: list
     shard: np.ndarray
     place: np.ndarray
@@ -69,9 +69,8 @@ def load(path):
             metas.append({"broken": str(e)})
             games = [(number, 0, start, stop - start, "", (0,) * 4, 0) for start, stop in spans]
         found += games
-    columns = zip(*found, strict=True) if found else ((),) * 7
-    shard, place, start, rows, gid, final, identity = (
-        np.array(column, dtype) for column, dtype in zip(columns, ("i4", "i4", "i8", "i8", "S32", "i4", "u8"), strict=True))
+    columns, types = zip(*found, strict=True) if found else ((),) * 7, ("i4", "i4", "i8", "i8", "S32", "i4", "u8")
+    shard, place, start, rows, gid, final, identity = map(np.array, columns, types)
     first = np.concatenate([[0], np.cumsum(rows)])
     return Table(names, metas, shard, place, start, rows, first, gid, final.reshape(-1, 4), identity)
 
@@ -107,9 +106,8 @@ def moved(table, path):
     now = load(path)
     where = {identity: i for i, identity in enumerate(now.identity.tolist())}
     known = table.gid != b""
-    missing = [i for i in np.flatnonzero(known).tolist() if table.identity[i].item() not in where]
-    if missing or not known.all():
-        raise CacheError(f"{path}: {len(missing) or 'some'} of its games are gone or were encoded anew: open the cache anew")
+    if not known.all() or not all(identity in where for identity in table.identity.tolist()):
+        raise CacheError(f"{path}: games are gone, or were encoded again, since it was opened: open the cache anew")
     at = [where[identity] for identity in table.identity.tolist()]
     return table._replace(shards=now.shards, metas=now.metas, shard=now.shard[at], place=now.place[at],
                           start=now.start[at])
@@ -117,8 +115,6 @@ def moved(table, path):
 
 def games(table):
     """The games as an array with the fields of GAMES. Raises CacheError if a shard cannot be read."""
-    from ..rows.folded import places
-
     for name, meta in zip(table.shards, table.metas, strict=True):
         if "broken" in meta:
             raise CacheError(f"{name}: {meta['broken']}")
@@ -129,5 +125,5 @@ def games(table):
     out["type"] = [gid.partition("gm-")[2][:4] for gid in gids]
     out["date"] = [f"{head[:4]}-{head[4:6]}-{head[6:8]}T{head[8:10] or '00'}" for head in heads]
     out["scores"] = table.final
-    out["ranks"] = np.where(table.final.any(axis=1)[:, None], places(table.final), 0)
+    out["ranks"] = np.where(table.final.any(axis=1)[:, None], folded.places(table.final), 0)
     return out

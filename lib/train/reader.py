@@ -4,9 +4,8 @@
     c[0], c[10:20], c[[5, 3, 8]]                 # dicts of numpy arrays, shapes and dtypes of the schema
     for rows in c.batches(1024, seed=1, epoch=0, split="train"): ...
 
-Needs numpy, and pyarrow if a shard is in the layout parquet. Files are open only for the moment in which they are read:
-a Cache can be pickled, and used in forked or spawned workers. When shards are compacted or converted meanwhile, it finds
-its games in the new ones.
+Needs numpy, and pyarrow if a shard is in the layout parquet. A Cache can be pickled, and used in forked or spawned
+workers. When shards are compacted or converted meanwhile, it finds its games in the new ones.
 """
 
 import bisect

@@ -27,11 +27,11 @@ def played():
     return [(gid, make.of(log)) for gid, log in make.games(GAMES)]
 
 
-@pytest.fixture(scope="module", params=["dense", "packed", "mixed"])
+@pytest.fixture(scope="module", params=["dense", "parquet", "mixed"])
 def work(request, tmp_path_factory, played):
     """A work directory with two shards; in the first of them game 1 is stale, it lives in the second."""
     work = str(tmp_path_factory.mktemp(request.param))
-    layouts = {"mixed": ("dense", "packed")}.get(request.param, (request.param,) * 2)
+    layouts = {"mixed": ("dense", "parquet")}.get(request.param, (request.param,) * 2)
     make.add_shard(work, layouts[0], played[:5])
     make.add_shard(work, layouts[1], [played[5], played[1], *played[6:]])
     return work
@@ -119,9 +119,9 @@ def test_without_a_seed_rows_come_in_their_order(c, expected):
 
 
 def test_both_layouts_give_the_same_batches(tmp_path, played):
-    for layout in ("dense", "packed"):
+    for layout in ("dense", "parquet"):
         make.add_shard(str(tmp_path / layout), layout, played[:4])
-    dense, packed = (Cache(tmp_path / layout / "cache").batches(50, seed=1) for layout in ("dense", "packed"))
+    dense, packed = (Cache(tmp_path / layout / "cache").batches(50, seed=1) for layout in ("dense", "parquet"))
     for a, b in zip(dense, packed, strict=True):
         make.assert_equal(a, b)
 
@@ -161,7 +161,7 @@ def test_splits_share_out_whole_games(work, c):
 def test_games_stay_on_their_side_when_others_are_added(tmp_path, played):
     sides, work = [], str(tmp_path)
     for part in (played[:4], played[4:]):
-        make.add_shard(work, "packed", part)
+        make.add_shard(work, "parquet", part)
         found = {validation: {gid for gid, _, _ in Cache(f"{work}/cache", validation).games("validation")}
                  for validation in (0, 0.3, 0.6, 1)}
         assert not found[0] and found[0.3] <= found[0.6] <= found[1]

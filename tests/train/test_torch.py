@@ -25,7 +25,7 @@ def dataset():
 @pytest.fixture(scope="module")
 def c(tmp_path_factory):
     work = str(tmp_path_factory.mktemp("work"))
-    make.add_shard(work, "packed", [(gid, make.of(log)) for gid, log in make.games(4)])
+    make.add_shard(work, "parquet", [(gid, make.of(log)) for gid, log in make.games(4)])
     return Cache(f"{work}/cache")
 
 

@@ -12,7 +12,7 @@ import faulty
 import pytest
 from flows import ROOT, make, script, stand_in
 
-WRITERS = [writer for writer in faulty.WRITERS if "packed" not in writer]
+WRITERS = [writer for writer in faulty.WRITERS if "parquet" not in writer]
 
 
 def forbid_everything():

@@ -176,7 +176,7 @@ def test_a_reader_that_has_the_old_shards_mapped_keeps_its_rows(tmp_path, ready)
               for array in schema.ARRAYS]
     digests = [hashlib.sha256(np.load(array.filename).tobytes()).digest() for array in mapped]
     reader = Cache(work / "cache")
-    faulty.ok("compact-shards", "--work", work, "--layout", "packed")
+    faulty.ok("compact-shards", "--work", work, "--layout", "parquet")
     assert reading.names(work) and not set(reading.names(work)) & set(dense)
     assert [hashlib.sha256(array.tobytes()).digest() for array in mapped] == digests
     with pytest.raises(CacheError, match="anew"):
