@@ -9,7 +9,7 @@ import numpy as np
 from lib.demo import selfplay
 from lib.manifest import Manifest
 from lib.rows import encoder, schema
-from lib.shards import commit, index, policy, reading, writing
+from lib.shards import commit, index, parquet, policy, reading, writing
 from lib.store import workdir
 
 DIGEST = "0" * 64
@@ -50,7 +50,8 @@ def add_shard(work, layout, chosen):
     manifest, writer = Manifest(work), writing.Writer(work, layout)
     for gid, rows in chosen:
         finals = dict(zip(rows["origin"]["seat"].tolist(), rows["outcome"]["final_score"].tolist(), strict=True))
-        writer.add(gid, DIGEST, rows, [finals[seat] for seat in range(4)])
+        rest = 100_000 - sum(finals.values())  # of a seat without a row
+        writer.add(gid, DIGEST, rows, [finals.get(seat, rest) for seat in range(4)])
     writer.finish({"name": "test", "version": "1"})
     name = writer.move_into_place(work, commit.used_numbers(manifest))
     manifest.append([policy.claim(game, name) for game in writer.games])
@@ -68,6 +69,11 @@ def forget_deltas(work, name):
         game.pop("final", None)
     with open(os.path.join(path, reading.META), "w", encoding="utf-8") as f:
         json.dump(found, f)
+
+
+def forget_files():
+    """Let nothing be read from files that are still open."""
+    parquet.forget()
 
 
 def meta(work, name):

@@ -61,7 +61,7 @@ class Writer:
         self._file = open(self._path, "wb")  # noqa: SIM115
         self._writer = pq.ParquetWriter(
             self._file, self._schema, compression="zstd", compression_level=LEVEL,
-            use_dictionary=[name for name in types if name != "tokens"],
+            use_dictionary=[name for name in types if name != "tokens"], write_page_checksum=True,
             write_statistics=["gid", "label"])  # the least and greatest tokens would take more room than the rest
 
     def add(self, rows, game):
@@ -163,7 +163,7 @@ def _file(path, meta):
 def _open(path, size, sha256):
     if os.path.getsize(path) != size:
         raise ValueError(f"{FILE} is not as long as meta.json says")
-    return pyarrow()[1].ParquetFile(path, pre_buffer=False)
+    return pyarrow()[1].ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
 
 
 def forget():

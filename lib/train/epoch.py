@@ -18,9 +18,9 @@ def pieces(table, chosen, counts):
     table: a lib.train.gametable.Table; chosen: which games; counts: how many rows are wanted of each.
     """
     found, rows, last = [], 0, -1
-    shard, sizes, wanted = table.shard.tolist(), table.rows.tolist(), counts.tolist()
+    part, sizes, wanted = table.part.tolist(), table.rows.tolist(), counts.tolist()
     for game in np.flatnonzero(chosen).tolist():
-        if game != last or not rows or rows >= PIECE_ROWS or shard[game] != shard[last - 1]:
+        if game != last or not rows or rows >= PIECE_ROWS or part[game] != part[last - 1]:
             found.append([game, game, 0])
             rows = 0
         rows, last = rows + sizes[game], game + 1
@@ -35,12 +35,9 @@ def shuffled(found, seed, epoch):
     return found if seed is None else found[np.argsort(draws(len(found), seed, epoch), kind="stable")]
 
 
-def share(total, size, drop_last=False, rank=0, world=1):
-    """(first position, how many) of a rank: the same number for each. Less than one row a rank, or with drop_last one
-    batch a rank, is nobody's."""
-    n = total // world
-    n -= n % size if drop_last else 0
-    return rank * n, n
+def share(total, rank=0, world=1):
+    """(first position, how many) of a rank: the same number for each, so that less than one row a rank is nobody's."""
+    return rank * (total // world), total // world
 
 
 def lane(n, size, worker, workers):

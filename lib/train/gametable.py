@@ -25,7 +25,8 @@ class Table(NamedTuple):
     """shards: their names, metas: what is to be known of each, {"broken": why} where it cannot be read. The others
     have an entry for each game that has live rows, in the order of index.json: the number of its shard, its place in
     that shard's meta.json and its first row there, how many rows, the number in the cache of the first of them, its id
-    (empty: rows of a broken shard), final points, and a number that changes with its rows."""
+    (empty: rows of a broken shard), final points, a number that changes with its rows, and `part`: the shard that it
+    was in when the cache was opened, which no compaction changes."""
 
     shards: list
     metas: list
@@ -37,6 +38,7 @@ class Table(NamedTuple):
     gid: np.ndarray
     final: np.ndarray
     identity: np.ndarray
+    part: np.ndarray
 
 
 def load(path):
@@ -72,7 +74,7 @@ def load(path):
     columns, types = zip(*found, strict=True) if found else ((),) * 7, ("i4", "i4", "i8", "i8", "S32", "i4", "u8")
     shard, place, start, rows, gid, final, identity = map(np.array, columns, types)
     first = np.concatenate([[0], np.cumsum(rows)])
-    return Table(names, metas, shard, place, start, rows, first, gid, final.reshape(-1, 4), identity)
+    return Table(names, metas, shard, place, start, rows, first, gid, final.reshape(-1, 4), identity, shard)
 
 
 def _check_schema(path, found):
@@ -97,8 +99,9 @@ def _live(number, meta, spans):
 
 
 def fingerprint(table):
-    """A text that changes when the rows, or their order, do."""
-    return hashlib.sha256(table.identity.astype("<u8").tobytes() + table.rows.astype("<i8").tobytes()).hexdigest()[:32]
+    """A text that is another one when the order of an epoch is: when there are other rows, or they lie elsewhere."""
+    arrays = table.identity, table.rows, table.part
+    return hashlib.sha256(b"".join(array.astype("<u8").tobytes() for array in arrays)).hexdigest()[:32]
 
 
 def moved(table, path):

@@ -42,7 +42,7 @@ class Cache:
 
     @property
     def fingerprint(self):
-        """A text that is another one when the rows, or their numbers, are."""
+        """A text that is another one when the order of an epoch is: where it differs, no epoch can be resumed."""
         return gametable.fingerprint(self._table)
 
     def __len__(self):
@@ -166,7 +166,8 @@ class Cache:
 
     def n_batches(self, size, split=None, drop_last=False, select=None, world=1):
         """How many batches of `size` rows an epoch has for each rank."""
-        return -(-plan.share(self.count(split, select), size, drop_last, 0, world)[1] // size)
+        _, n = plan.share(self.count(split, select), 0, world)
+        return n // size if drop_last else -(-n // size)
 
     def batches(self, size, seed=0, epoch=0, split=None, drop_last=False, start=0, worker=0, num_workers=1,
                 window=65536, permute_suits=False, select=None, columns=None, rank=0, world=1, ordered=False,
@@ -192,7 +193,7 @@ class Cache:
         names = cols.chosen(columns, ragged)
         chosen, counts, kinds = self._select(split, select)
         pieces = plan.shuffled(plan.pieces(self._table, chosen, counts), seed, epoch)
-        begin, n = plan.share(int(pieces[:, 2].sum()), size, drop_last, rank, world)
+        begin, n = plan.share(int(pieces[:, 2].sum()), rank, world)
         first, step = start + worker, num_workers
         if not ordered:
             which, first = plan.taken(start, worker, num_workers)
@@ -201,7 +202,7 @@ class Cache:
         windows = plan.windows(pieces, begin, n, window)
         ends = np.cumsum([0] + [rows for _, _, rows in windows]).tolist()
         held, follow = None, bool({"next", "done"} & set(names))
-        for at in range(first * size, n, size * step):
+        for at in range(first * size, n - n % size if drop_last else n, size * step):
             until, parts = min(at + size, n), []
             while at < until:  # mostly once: a batch may reach over the end of a window
                 number = bisect.bisect_right(ends, at) - 1

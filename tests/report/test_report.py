@@ -82,6 +82,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_counted(work, monkeypatch):
     first = len(put_rows(work, 1)["labels"])
     name = make.add_shard(work, "parquet", [("2024010190gm-00a1-0000-00000090", make.of(make.games(2)[1][1]))])
     with open(os.path.join(work, "cache", name, "rows.parquet"), "r+b") as f:
+        f.seek(5000)
         f.write(b"damage")
     found = sample(Cache(os.path.join(work, "cache")))
     assert found["rows"] == first // 100 * 100 and name in found["damaged"][0] and found["rows"] < found["of"]
