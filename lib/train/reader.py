@@ -15,11 +15,11 @@ import os
 import numpy as np
 
 from ..rows import folded
-from ..shards import layouts
 from . import columns as cols
 from . import epoch as plan
 from . import gametable, selection, suits
 from .gametable import CacheError
+from .source import Source
 
 
 class Cache:
@@ -33,7 +33,8 @@ class Cache:
     def __init__(self, path, validation=0.05):
         """Read index.json and the shards' meta.json. Raises CacheError."""
         self.path, self.validation = os.fspath(path), validation
-        self._table, self._counts = gametable.load(self.path), {}
+        self._source, self._counts = Source(self.path), {}
+        self._table = self._source.table
 
     @property
     def shards(self):
@@ -68,11 +69,10 @@ class Cache:
             raise IndexError(f"row out of range: the cache has {n}")
         names = cols.chosen(columns, ragged)
         distinct, places = np.unique(wanted % max(n, 1), return_inverse=True)
-        found = self._placed(distinct)
+        found = self._source.rows(distinct)
         if {"next", "done"} & set(names):  # they may be rows that were not asked for
             games = np.unique(found["game"])
-            first, sizes = self._table.first[games], self._table.rows[games]
-            whole = self._placed(plan.runs(first, sizes))
+            whole = self._source.rows(plan.runs(self._table.first[games], self._table.rows[games]))
             found["next"] = cols.next_rows(whole)[np.searchsorted(whole["row"], distinct)]
         return self._build(folded.take(found, places), names, ragged, cut)
 
@@ -81,45 +81,6 @@ class Cache:
             return cols.build(rows, names, ragged, cut)
         except ValueError as e:
             raise CacheError(f"{self.path}: {e}") from None
-
-    def _placed(self, numbers):
-        """The rows with these growing numbers, as lib.rows.folded has them when placed, with `row` and `game`."""
-        try:
-            found = self._read(numbers)
-        except FileNotFoundError as e:  # compacted away?
-            self._table = gametable.moved(self._table, self.path)
-            try:
-                found = self._read(numbers)
-            except FileNotFoundError:
-                raise CacheError(f"{e.filename}: {e.strerror}") from None
-        return found
-
-    def _read(self, numbers):
-        table = self._table
-        game = np.searchsorted(table.first, numbers, side="right") - 1
-        local, shard = numbers - table.first[game] + table.start[game], table.shard[game]
-        cuts = np.flatnonzero((np.diff(shard) != 0) | (np.diff(local) <= 0)) + 1
-        parts = []
-        for these in np.split(np.arange(len(numbers)), cuts):
-            if len(these):
-                parts.append(self._from_shard(int(shard[these[0]]), lambda layout, *where, rows=local[these]:
-                                              layout.read(*where, rows)))
-        found = folded.join(parts) if parts else folded.fold(folded.empty(0))
-        origin = found["origin"].copy()
-        origin["game"] = table.place[game]
-        return folded.placed(found) | {"origin": origin, "row": numbers, "game": game.astype(np.int32)}
-
-    def _from_shard(self, number, read):
-        """What `read` makes of (layout, path, meta) of a shard; FileNotFoundError if it is gone."""
-        name, meta = self._table.shards[number], self._table.metas[number]
-        try:
-            if "broken" in meta:
-                raise ValueError(meta["broken"])
-            return read(layouts.LAYOUTS[meta["layout"]], os.path.join(self.path, name), meta)
-        except FileNotFoundError:
-            raise
-        except (OSError, ValueError, IndexError) as e:
-            raise CacheError(f"{name}: {e}") from None
 
     def games(self, split=None):
         """The games of a split ("train", "validation"; None: all) in the order of their rows: an array with the fields
@@ -154,15 +115,15 @@ class Cache:
     def _of_kinds(self, kinds):
         """How many rows of these kinds each game has; looks at the mask of every row, once."""
         if kinds not in self._counts:
-            counts = np.zeros(len(self._table.rows), np.int64)
-            for number in range(len(self.shards)):
-                games = np.flatnonzero(self._table.shard == number)
-                masks = self._from_shard(number, lambda layout, *where: layout.masks(*where))
-                ends = np.concatenate([[0], np.cumsum(selection.of_kinds(masks, kinds))])
-                starts = self._table.start[games]
-                counts[games] = ends[starts + self._table.rows[games]] - ends[starts]
-            self._counts[kinds] = counts
+            ends = np.concatenate([[0], np.cumsum(self._source.are_of_kinds(kinds))])
+            self._counts[kinds] = np.diff(ends[self._table.first])
         return self._counts[kinds]
+
+    def numbers(self, split=None, select=None):
+        """The numbers of the rows of a split that `select` names."""
+        chosen, _, kinds = self._select(split, select)
+        found = plan.runs(self._table.first[:-1][chosen], self._table.rows[chosen])
+        return found if kinds is None else found[self._source.are_of_kinds(kinds)[found]]
 
     def n_batches(self, size, split=None, drop_last=False, select=None, world=1):
         """How many batches of `size` rows an epoch has for each rank."""
@@ -223,7 +184,7 @@ class Cache:
     def _window(self, pieces, skip, n, kinds, follow, seed, epoch, position):
         """(rows, the order in which they are to come) of a window as lib.train.epoch has it."""
         first, last = self._table.first[pieces[:, 0]], self._table.first[pieces[:, 1]]
-        rows = self._placed(np.sort(plan.runs(first, last - first)))
+        rows = self._source.rows(np.sort(plan.runs(first, last - first)))
         if follow:
             rows["next"] = cols.next_rows(rows)
         wanted = np.arange(len(rows["labels"]))

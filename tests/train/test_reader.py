@@ -19,6 +19,7 @@ from lib.rows import schema
 from lib.shards import compaction
 from lib.train import columns, epoch
 from lib.train.reader import Cache, CacheError
+from lib.train.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
 GAMES = 9
@@ -180,7 +181,7 @@ def test_ranks_have_equal_shares_that_have_no_row_in_common(c, world, options):
 
 def test_workers_and_ranks_read_hardly_more_than_their_share(c, monkeypatch):
     read = []
-    monkeypatch.setattr(Cache, "_read", lambda self, rows, do=Cache._read: read.append(len(rows)) or do(self, rows))
+    monkeypatch.setattr(Source, "_rows", lambda self, rows, do=Source._rows: read.append(len(rows)) or do(self, rows))
     for rank, worker in itertools.product(range(2), range(2)):
         list(c.batches(64, seed=1, rank=rank, world=2, worker=worker, num_workers=2))
     assert sum(read) < len(c) + 4 * 1.5 * epoch.PIECE_ROWS  # a piece that two share is read by both
