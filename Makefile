@@ -58,7 +58,7 @@ SHARED := $(if $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),,+)
 
 .NOTPARALLEL:
 .PHONY: run steps check-first adopt encode settings check status watch report rebuild-index compact recover demo bench setup
-.PHONY: convert test torture help
+.PHONY: convert train-demo test torture help
 .DEFAULT_GOAL := help
 
 run: $(VENV) $(PARQUET) settings  ## check, adopt, download, encode, index, status: everything that is left to do
@@ -159,9 +159,16 @@ $(VENV): requirements.txt $(if $(ANOTHER),FORCE)
 	@touch $@
 
 test: .venv/.test-ready .venv/.report-ready setup  ## run the tests; TORCH=1: those with PyTorch too
-	@$(if $(filter-out 0,$(TORCH)),.venv/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0)
+	@$(if $(filter-out 0,$(TORCH)),.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt)
 	@.venv/bin/python -m ruff check --quiet .
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
+
+train-demo: .venv/.torch-ready $(PARQUET) settings  ## train a small policy on the cache for three minutes: is it sound?
+	@bin/train-demo
+
+.venv/.torch-ready: requirements-torch.txt $(VENV)
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	@touch $@
 
 torture: .venv/.test-ready  ## kill and fail every writer hundreds of times, some ten minutes, and count what is lost
 	@.venv/bin/python tests/torture.py

@@ -9,7 +9,7 @@ import shutil
 
 from ..store import files, workdir
 from ..store.errors import Problem
-from . import commit, index, layouts, policy, reading, verify, writing
+from . import commit, index, policy, reading, room, verify, writing
 
 
 def plan(work, latest, shard_rows, layout=None):
@@ -52,11 +52,8 @@ def _live_games(meta, name, latest):
 def check_room(work, groups, layout):
     """Raises Problem if the rows of the groups, converted to `layout`, would not fit on the disk."""
     metas = [reading.read_meta(work, name) for group in groups for name in group if layout]
-    rows = sum(meta["n_rows"] for meta in metas if meta["layout"] != layout)
-    need, free = rows * layouts.ROW_BYTES.get(layout, 0), shutil.disk_usage(work).free
-    if need > free:
-        raise Problem(f"{rows} rows in the layout {layout} take some {need / 1e9:.1f} GB, and {free / 1e9:.1f} GB are"
-                      " free: nothing was converted")
+    if metas:
+        room.check(work, sum(meta["n_rows"] for meta in metas if meta["layout"] != layout), layout)
 
 
 def merge(work, manifest, names, layout=None):

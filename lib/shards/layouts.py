@@ -3,7 +3,6 @@
 from . import dense, parquet
 
 LAYOUTS = {"dense": dense, "parquet": parquet}  # modules that write, read and check the files of a shard
-ROW_BYTES = {"dense": 7992, "parquet": 61}  # of rows of real logs
 GONE = {"packed": ": the last version that had it, commit 77ce1fe, converts it: bin/compact-shards --layout dense"}
 
 
