@@ -117,7 +117,7 @@ rebuild-index: $(VENV) settings  ## write cache/index.json anew
 demo:  ## the whole pipeline on self-played games in data/demo, no network needed; under a minute
 	@bin/demo
 
-bench: $(VENV)  ## measure it all, against something that does the bare minimum
+bench: $(VENV) .venv/.parquet-ready  ## measure it all, against something that does the bare minimum
 	@bin/bench
 
 compact: $(VENV) $(PARQUET) settings  ## merge small shards, drop stale rows and orphan shards; SHARD_LAYOUT=…: convert too

@@ -186,10 +186,10 @@ def house(tmp_path_factory):
     here = tmp_path_factory.mktemp("house")
     for name in ("bin", "lib"):
         shutil.copytree(ROOT / name, here / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("Makefile", "config.mk", "requirements.txt", "requirements-report.txt"):
+    for name in ("Makefile", "config.mk", "requirements.txt", "requirements-report.txt", "requirements-parquet.txt"):
         shutil.copy(ROOT / name, here)
     (here / ".venv").mkdir()
-    for name in (".ready", ".report-ready"):
+    for name in (".ready", ".report-ready", ".parquet-ready"):
         (here / ".venv" / name).touch()
     (here / "data" / "tenhou" / "xml").mkdir(parents=True)
     (here / "data" / "demo").symlink_to("tenhou")
