@@ -17,7 +17,7 @@ from lib.demo.selfplay import play
 from lib.logs import adopt, logfile
 from lib.logs import verify as logs_verify
 from lib.manifest import Manifest
-from lib.rows import schema
+from lib.rows import folded, schema
 from lib.shards import index, policy, reading
 from lib.shards import verify as shards_verify
 from lib.shards.batch import Batch
@@ -185,6 +185,7 @@ def rows(work):
             assert logfile.read(work, name)[1] == record["sha256"]
         taken.update((shard, row) for row in range(entry["start"], entry["start"] + entry["n_rows"]))
         arrays = reading.rows(work, shard, metas[shard], entry)
+        arrays = folded.unfold(arrays) if "text" in arrays else arrays
         numbers = {g["gid"]: i for i, g in enumerate(metas[shard]["games"])}
         assert (arrays["origin"]["game"] == numbers[name]).all()
         arrays["origin"]["game"] = 0  # its number in its shard

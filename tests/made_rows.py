@@ -72,7 +72,7 @@ def forget_deltas(work, name):
 
 
 def forget_files():
-    """Let nothing be read from files that are still open."""
+    """Let nothing come from row groups that were read before."""
     parquet.forget()
 
 

@@ -115,61 +115,78 @@ class Writer:
             self._file.close()
 
 
-def read(path, meta, wanted):
-    """The rows `wanted` (numbers in the shard, growing) of the shard in the directory `path`, as a folded.
+class _File:
+    """The file of a shard, opened when it is first read from; equal to others of the same path and content."""
 
-    Raises OSError, ValueError when the file is damaged, Problem without pyarrow.
+    def __init__(self, path, meta):
+        self._path, self._size, self._opened = os.path.join(path, FILE), meta["bytes"], None
+        self._key = self._path, self._size, meta["sha256"][FILE]
+
+    def __hash__(self):
+        return hash(self._key)
+
+    def __eq__(self, other):
+        return self._key == other._key
+
+    def table(self, columns, groups):
+        """These columns of these row groups, as a pyarrow table."""
+        if not self._opened:
+            if os.path.getsize(self._path) != self._size:
+                raise ValueError(f"{FILE} is not as long as meta.json says")
+            self._opened = pyarrow()[1].ParquetFile(self._path, pre_buffer=False, page_checksum_verification=True)
+        return self._opened.read_row_groups(groups, columns, use_threads=False)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self._opened:
+            self._opened.close(force=True)  # one that is deleted meanwhile takes no room then
+            self._opened = None
+
+
+def read(path, meta, wanted):
+    """The rows `wanted` (numbers in the shard, growing) of the shard in the directory `path`, as a folded; their
+    origin.game is 0. Raises OSError, ValueError when the file is damaged, Problem without pyarrow.
     """
-    ends = np.cumsum(meta["row_groups"])
-    cuts = np.searchsorted(wanted, [0, *ends])
-    parts = []
-    for i in np.flatnonzero(np.diff(cuts)).tolist():
-        group, n = _group(*_file(path, meta), i), meta["row_groups"][i]
-        rows = wanted[cuts[i]:cuts[i + 1]] - (ends[i] - n)
-        parts.append(group if len(rows) == n else folded.compact(folded.take(folded.placed(group), rows)))
+    sizes, parts = meta["row_groups"], []
+    starts = np.cumsum([0, *sizes])
+    cuts = np.searchsorted(wanted, starts)
+    with _File(path, meta) as file:
+        for i in np.flatnonzero(np.diff(cuts)).tolist():
+            group, rows = _group(file, i), wanted[cuts[i]:cuts[i + 1]] - starts[i]
+            parts.append(group if len(rows) == sizes[i] else
+                         folded.compact(folded.take(folded.placed(group), rows)))
     return folded.join(parts or [folded.fold(folded.empty(0))])
 
 
 @functools.lru_cache(maxsize=16)  # some 20 MB; rows asked for one by one come from the same few groups
-def _group(path, size, sha256, i):
+def _group(file, i):
     """All rows of a row group, as a folded."""
-    table = _open(path, size, sha256).read_row_group(i, [name for name in _TYPES if name != "gid"], use_threads=False)
+    table = file.table([name for name in _TYPES if name != "gid"], [i])
     column, n = {name: table[name].combine_chunks() for name in table.column_names}, len(table)
-    rows = folded.empty(n, ("origin", "outcome", "labels"))
-    for array in ("origin", "outcome"):
-        for name in set(rows[array].dtype.names) & set(_TYPES):
-            rows[array][name] = column[name]
+    rows = folded.empty(n, ("origin", "outcome"))
+    for array in rows.values():
+        for name in set(array.dtype.names) & set(_TYPES):
+            array[name] = column[name]
     _, offsets, text = column["tokens"].buffers()
     ends = np.frombuffer(offsets, np.int32)[column["tokens"].offset:][:n + 1]
     return {
         "text": np.frombuffer(text, np.uint8)[ends[0]:ends[-1]] if n else np.zeros(0, np.uint8),
         "lengths": np.diff(ends), "points": _four(column["points"]), "deltas": _four(column["deltas"]),
-        "action_mask": _as_bits(column["action_mask"]), "labels": np.asarray(column["label"]),
-        "origin": rows["origin"], "outcome": rows["outcome"],
+        "action_mask": _as_bits(column["action_mask"]), "labels": np.asarray(column["label"]), **rows,
     }
 
 
 def masks(path, meta):
     """The action masks of all rows of a shard, (n_rows, 54). Raises as `read` does."""
-    return _as_bits(_open(*_file(path, meta)).read(["action_mask"], use_threads=False)[0].combine_chunks())
-
-
-def _file(path, meta):
-    """What tells a file from another that took its place: its path, size and hash."""
-    return os.path.join(path, FILE), meta["bytes"], meta["sha256"][FILE]
-
-
-@functools.lru_cache(maxsize=4)  # a window has many row groups of one file
-def _open(path, size, sha256):
-    if os.path.getsize(path) != size:
-        raise ValueError(f"{FILE} is not as long as meta.json says")
-    return pyarrow()[1].ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
+    with _File(path, meta) as file:
+        return _as_bits(file.table(["action_mask"], range(len(meta["row_groups"])))[0].combine_chunks())
 
 
 def forget():
-    """Close files and drop rows that are held for the next who asks for them."""
+    """Drop the rows that are held for the next who asks for them."""
     _group.cache_clear()
-    _open.cache_clear()
 
 
 def _four(array):

@@ -64,4 +64,7 @@ def rows(work, name, meta, game):
     """The rows of an entry `game` of a shard's `meta`, in the form in which they are stored: a folded, or the arrays of
     lib.rows.schema. Raises OSError, ValueError."""
     wanted, path = np.arange(game["start"], game["start"] + game["n_rows"]), workdir.path(work, "cache", name)
-    return dense.rows(path, meta, wanted) if meta["layout"] == "dense" else parquet.read(path, meta, wanted)
+    found = dense.rows(path, meta, wanted) if meta["layout"] == "dense" else parquet.read(path, meta, wanted)
+    origin = np.array(found["origin"])
+    origin["game"] = meta["games"].index(game)
+    return {**found, "origin": origin}
