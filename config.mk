@@ -14,7 +14,8 @@ TENHOU_URL  ?= https://tenhou.net  # the server; `make demo` puts its stand-in h
 USER_AGENT  ?= tenhou-paipu-cache/1.0 (one request at a time; python-requests)  # how we introduce ourselves
 SHARD_ROWS  ?= 65536            # rows after which a shard is closed (520 MB in the dense layout)
 SHARD_LAYOUT ?= dense           # layout of new shards: dense (np.load reads it) or parquet (130 times smaller)
-JOBS        ?=                  # processes that encode or verify; empty: one for each core
+JUDGE       ?= 1                # games of which pymahjong plays one through as a judge: 1 each, 16 one in 16
+JOBS        ?=                  # processes that encode, verify or export; empty: one for each core
 DISTRIBUTE  ?= local            # where to encode and verify: local, parallel (GNU parallel, ssh) or slurm (job array)
 HOSTS       ?=                  # parallel: its --sshlogin list, e.g. alpha,me@beta; they share the work directory
 SBATCH      ?=                  # slurm: options for sbatch, e.g. --partition=cpu --cpus-per-task=8

@@ -13,8 +13,6 @@ import hypothesis
 import support
 
 from lib.cli import settings
-from lib.rows import workers
-from lib.shards import batch
 from lib.store import workdir
 
 # examples may be slow on a busy machine: that is no failure
@@ -39,10 +37,8 @@ def work(tmp_path):
 
 @pytest.fixture
 def encoder(monkeypatch):
-    """A synthetic encoder in the place of lib.rows.encoder, for a lib.shards.batch with one job."""
-    monkeypatch.setattr(batch, "encoder", support.SyntheticEncoder())
-    monkeypatch.setattr(workers, "encoder", batch.encoder)
-    return batch.encoder
+    """A synthetic encoder in the place of lib.rows.encoder."""
+    return support.encode_here(monkeypatch, support.SyntheticEncoder())
 
 
 @pytest.fixture(scope="session")

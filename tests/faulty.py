@@ -11,7 +11,9 @@ import shutil
 import signal
 from pathlib import Path
 
+import pytest
 from flows import ROOT, script
+from support import encode_here
 
 from lib.demo.selfplay import play
 from lib.logs import adopt, logfile
@@ -51,7 +53,7 @@ def struck(name, *args, fault="", trace=None, **settings):
     settings |= {"TENHOU_TRACE": str(trace)} if trace else {}
     if not fault:
         settings.pop("TENHOU_FAULT", None)
-    return script(name, *args, settings=settings)
+    return script(name, *args, settings=settings, timeout=300)
 
 
 # What a writer is called with, and how its work directory is made ready: xml/ has the four logs in each.
@@ -106,6 +108,7 @@ WRITERS = {
     "rebuild-index": ([], encoded),
     "compact-shards": (["--shard-rows", 2 * SHARD_ROWS], ready_to_compact),
     "recover-manifest": ([], ready_to_recover),
+    "export-mjai": (["--jobs", 1], encoded),
 }
 
 
@@ -163,8 +166,10 @@ def finish(work, found):
     manifest = Manifest(work)
     for name, _ in sorted(workdir.xml_files(work), key=lambda pair: pair[1].name):
         adopt.take_in(work, manifest, name)
-    batch = Batch(work, manifest, SHARD_ROWS)
-    collections.deque(batch.run(batch.queued()), 0)
+    with pytest.MonkeyPatch.context() as patch:
+        encode_here(patch)
+        batch = Batch(work, manifest, SHARD_ROWS)
+        collections.deque(batch.run(batch.queued()), 0)
     with manifest.locked():
         index.rebuild(work, manifest.latest)
 

@@ -12,20 +12,19 @@ import sys
 
 import pytest
 from flows import ROOT, environment, make
+from modules import MODULES, SCRIPTS
 
 from lib.cli import helppage, settings
 from lib.demo import selfplay
 from lib.demo.demo_year import DemoYear
-from lib.mahjong.game import UNSUPPORTED
 from lib.mahjong.mjlog import Unencodable
+from lib.mahjong.table_type import UNSUPPORTED
 from lib.report import reasons
 from lib.rows.encoder import encode_game
 from lib.store import errors
 
 README = (ROOT / "README.md").read_text()
-SCRIPTS = sorted(path.name for path in (ROOT / "bin").iterdir())
-DOCSTRINGS = {name: ast.get_docstring(ast.parse(text), clean=False) for name in SCRIPTS
-              if (text := (ROOT / "bin" / name).read_text()).startswith("#!/usr/bin/env python3")}
+DOCSTRINGS = {path.name: ast.get_docstring(ast.parse(path.read_text()), clean=False) for path in SCRIPTS}
 EXAMPLES = {name: helppage.sections(doc)[1] for name, doc in DOCSTRINGS.items()}
 
 
@@ -35,7 +34,7 @@ def table(head):
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in body]
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", os.listdir(ROOT / "bin"))
 def test_every_script_is_in_the_readme(name):
     assert name in re.findall(r"`([a-z-]+)`", " ".join(row[0] for row in table("script | in → out")))
 
@@ -62,13 +61,20 @@ def test_help_of_make_has_every_target_and_every_knob_with_its_value_and_the_rea
     shown = make("help", "WORK=some/where", "USER_AGENT=it's us; $(HOME)", "MAX_NEW=7").stdout
     phony = set(" ".join(re.findall(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.M)).split())
     targets = set(re.findall(r"^  ([a-z-]+) +\S", shown, re.M))
-    assert targets == phony - {"steps", "check-first", "adopt", "encode", "settings"}
+    assert targets == phony - {"venv", "settings"}
     assert targets <= set(re.findall(r"make ([a-z-]+)", README))
     values = {"WORK": "some/where", "USER_AGENT": f"it's us; {os.environ['HOME']}", "MAX_NEW": "7"}
     values = settings.defaults() | values
     for name, value in values.items():
         found = re.search(rf"^  {name} +{re.escape(value or '-')} *\n? +(\S.*)", shown, re.M)
         assert found and f"# {found[1]}" in (ROOT / "config.mk").read_text(), name
+
+
+def test_the_pythons_that_will_do_are_those_of_pyproject_toml():
+    pyproject = (ROOT / "pyproject.toml").read_text()
+    first, after = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', pyproject).groups()
+    for text in (README, (ROOT / "config.mk").read_text()):
+        assert re.findall(r"3\.\d+ to 3\.\d+", text) == [f"3.{first} to 3.{int(after) - 1}"]
 
 
 def test_readme_and_help_say_the_same_of_how_long_the_demo_takes():
@@ -87,8 +93,8 @@ def test_the_last_lines_of_the_demo_can_be_pasted(tmp_path):
 
 @pytest.mark.parametrize("name", settings.defaults())
 def test_every_knob_is_used(name):
-    users = [ROOT / "Makefile", *(ROOT / "bin").iterdir(), *(ROOT / "lib").rglob("*.py")]
-    assert any(re.search(rf'"{name}"|\$\({name}[):]', path.read_text()) for path in users)
+    users = [ROOT / "Makefile", *(ROOT / "bin").iterdir(), *MODULES.values()]
+    assert any(re.search(rf'"{name}"|\$\({name}[):]|\${{{name}-', path.read_text()) for path in users)
 
 
 # The reasons of failed events
@@ -115,7 +121,7 @@ def written():
     """Every text that our code can put in `error` of a failed event: what Unencodable and Fault are raised with, and
     what is answered as "failed". Those of lists are about lists of games, not about games."""
     found = []
-    for path in sorted((ROOT / "lib").rglob("*.py")):
+    for path in sorted(MODULES.values()):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             given = None
@@ -143,8 +149,7 @@ def test_every_reason_that_the_code_can_give_is_in_the_table_and_no_other():
 
 
 def test_no_other_place_writes_failed_events():
-    places = [path.name for path in [*(ROOT / "lib").rglob("*.py"), *(ROOT / "bin").iterdir()]
-              for node in ast.walk(ast.parse(path.read_text()) if path.name != "demo" else ast.Module([], []))
+    places = [path.name for path in [*MODULES.values(), *SCRIPTS] for node in ast.walk(ast.parse(path.read_text()))
               if isinstance(node, ast.Dict) and "'status': 'failed'" in ast.unparse(node)]
     assert sorted(places) == ["batch.py", "fetcher.py"]
 
@@ -186,11 +191,9 @@ def house(tmp_path_factory):
     here = tmp_path_factory.mktemp("house")
     for name in ("bin", "lib"):
         shutil.copytree(ROOT / name, here / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("Makefile", "config.mk", "requirements.txt", "requirements-report.txt", "requirements-parquet.txt"):
+    for name in ("Makefile", "config.mk", "pyproject.toml"):
         shutil.copy(ROOT / name, here)
-    (here / ".venv").mkdir()
-    for name in (".ready", ".report-ready", ".parquet-ready"):
-        (here / ".venv" / name).touch()
+    (here / ".venv").symlink_to(ROOT / ".venv")
     (here / "data" / "tenhou" / "xml").mkdir(parents=True)
     (here / "data" / "demo").symlink_to("tenhou")
     for seed, game in enumerate((GAME, "2024010101gm-00a9-0000-00000001", "2024010102gm-00e1-0000-00000002")):
@@ -278,15 +281,20 @@ def lose_a_line(house):
         f.write("torn\n")
 
 
+def forget_exports(house):
+    shutil.rmtree(house / "data/tenhou/mjai", ignore_errors=True)
+
+
 # in this order, each after what makes ready for it
 STAGED = {
-    "cache-cat": None, "adopt-xml": put_logs_at_home, "manifest-status": note_a_failure,
+    "cache-cat": None, "export-mjai": forget_exports, "adopt-xml": put_logs_at_home, "manifest-status": note_a_failure,
     "encode-batch": None, "manifest-latest": None, "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
     "verify-xml": damage_a_file, "compact-shards": None, "fetch-index": put_a_zip, "extract-ids": None,
+    "update-ids": None,
     "recover-manifest": lose_a_line, "report": None, "probe-fs": None,
 }
 # the others have tests of their own that look at what they print
-ELSEWHERE = {"bench", "bench-cache", "fetch-paipu", "serve-demo", "with-lock", "distribute", "train-demo"}
+ELSEWHERE = {"bench", "bench-cache", "fetch-paipu", "serve-demo", "with-lock", "distribute"}
 
 
 @needs_jq

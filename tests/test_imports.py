@@ -1,8 +1,10 @@
 """Imports go one way, along the data; and scripts find the tree's venv before they import what only the venv has."""
 
 import graphlib
+import re
 
 import pytest
+from flows import ROOT
 from modules import MODULES, SCRIPTS, imported, modules_of
 
 # the packages along the way of the data: none imports from one that comes after it (a download becomes a log file)
@@ -28,6 +30,15 @@ def test_no_modules_import_each_other_in_a_circle():
     graph = {module: modules_of(path) for module, path in MODULES.items()}
     assert sum(map(len, graph.values())) > 100
     graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, naming them
+
+
+def test_the_package_that_pip_installs_has_all_that_the_reader_imports():
+    installed = set(re.findall(r'"paipu_cache\.(\w+)"', (ROOT / "pyproject.toml").read_text()))
+    needed, new = set(), {"lib.train.reader"}
+    while new:
+        needed |= new
+        new = set().union(*(modules_of(MODULES[module]) for module in new)) - needed
+    assert {module.split(".")[1] for module in needed} <= installed and len(needed) > 5
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

@@ -2,11 +2,13 @@
 """Kill and fail every writer, hundreds of times, and compare the cache with that of an undisturbed run, row by row.
 
     $ make torture
+    $ make torture TORTURE=long
 
-Four rounds: each call of each writer that changes a file is the last one before a kill, once; at each of them the disk
-is full, or the work directory gone, once; whole runs are killed at random moments, several times in a row, until the
-time is over; and the fault tests are run with as much chance as they can take. Ends with one line of totals.
-Exit status: 0 nothing lost and nothing wrong, 1 something was.
+Five rounds: each call of each writer that changes a file is the last one before a kill, once; at each of them the disk
+is full, or the work directory gone, once; each kind of file cannot be read, by each script, once; the other trials of
+tests/trials.py, and whole runs killed at random moments, several times in a row, until the time is over, or, if long,
+until there were 10,000 kills and faults; and the fault tests are run with as much chance as they can take. Ends with
+one line of totals. Exit status: 0 nothing lost and nothing wrong, 1 something was.
 """
 
 import argparse
@@ -28,8 +30,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import faulty
+import trials
 from flows import ROOT, environment, stand_in
 
+# of a hundred trials by chance so many are of this kind; the others kill whole runs
+OFTEN = {"hidden": 20, "unreadable": 15, "bad_log": 8, "dying_workers": 6, "half_copied": 6, "upgraded": 4,
+         "elsewhere": 4, "many": 2}
 FAULT_TESTS = "full_disk", "damage", "together", "interleavings", "midway", "hostile"
 _torture = None  # in a process of the pool: what all trials share
 
@@ -47,6 +53,12 @@ class Torture:
         self.right = faulty.rows(calm)
         for writer, (_, make_ready) in faulty.WRITERS.items():
             make_ready(self.directory / writer.replace(" ", "_"), self.logs)
+        self.many = trials.many_logs()
+        faulty.put(self.directory / "many", self.many)
+        faulty.finish(shutil.copytree(self.directory / "many", self.directory / "calm many"), {})
+        self.right_many = faulty.rows(self.directory / "calm many")
+        for layout in ("", " parquet"):
+            trials.only_rows(self.directory / f"only_rows{layout.replace(' ', '_')}", self.logs, layout[1:] or "dense")
         for writer in (*faulty.DOWNLOADERS, None):
             faulty.download(self.directory / (writer or "downloaded"), urls[0], writer)
         self.downloaded = {path.stem: path.read_bytes() for path in self.directory.glob("downloaded/xml/2*")}
@@ -124,6 +136,21 @@ class Torture:
             faulty.ok(name, "--work", work, *options)
         return work, kills
 
+    def harm(self, name, seed, *arguments):
+        """One of the trials, then what a user does after it."""
+        with self.scratch() as directory:
+            made = vars(trials)[name](self, directory, random.Random(seed), *arguments)
+            if not made:
+                return collections.Counter(skipped=1)
+            work, found, right, counts = made
+            return self.finish(work, found, right, **counts)
+
+    def by_chance(self, seed, only=None):
+        """A trial as `run` takes it: a method and its arguments. only: the name of a trial of tests/trials.py."""
+        name, = random.Random(seed).choices([*OFTEN, "kill"], [*OFTEN.values(), 100 - sum(OFTEN.values())])
+        name = only or name
+        return (Torture.harm, (name, seed)) if name != "kill" else (Torture.kill_at_random, (seed,))
+
     def finish(self, work, found, right, **counts):
         """Do again what is left to do, and count what is lost or wrong then."""
         faulty.finish(work, found)
@@ -156,6 +183,12 @@ def strikes(torture):
                 yield writer, "after", call, seen[call]
 
 
+def unreadable():
+    """The trials of the third round, as arguments of Torture.harm."""
+    for i, (step, kind, error) in enumerate(itertools.product(trials.STEPS, trials.KINDS, ("EIO", "EACCES"))):
+        yield "unreadable", i, step, kind, error
+
+
 def share(torture):
     """Make the Torture known to a process of the pool."""
     global _torture
@@ -173,12 +206,19 @@ def run(trial):
     return (method.__name__, *arguments), found
 
 
+def harm(totals):
+    """How many kills and faults there were."""
+    return totals["kills"] + totals["failures"] + totals["faults"]
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--seconds", type=float, default=400, help="when no new random trial begins (%(default)s)")
-    p.add_argument("--kills", type=int, default=600, help="go on until there were as many (%(default)s)")
+    p.add_argument("--harm", type=int, default=10_000 if os.environ.get("TORTURE") == "long" else 1200,
+                   help="go on until there were as many kills and faults (%(default)s)")
     p.add_argument("--seed", type=int, default=int(time.time()), help="of the random moments (default: the time)")
     p.add_argument("--jobs", type=int, default=os.cpu_count(), help="trials at a time (%(default)s)")
+    p.add_argument("--only", metavar="TRIAL", choices=[*OFTEN, "kill"], help="no other trials than these, by chance")
     args = p.parse_args()
     start = told = time.monotonic()
     totals, bad = collections.Counter(), []
@@ -186,12 +226,13 @@ def main():
     servers = contextlib.ExitStack()
     urls = [servers.enter_context(stand_in(Path(directory), "--games", 4))[0] for _ in range(args.jobs + 1)]
     torture = Torture(directory, urls)
-    chosen = iter([(Torture.strike, trial) for trial in strikes(torture)])
-    by_chance = ((Torture.kill_at_random, (args.seed + i,)) for i in itertools.count())
+    chosen = iter([] if args.only else [*((Torture.strike, trial) for trial in strikes(torture)),
+                   *((Torture.harm, trial) for trial in unreadable())])
+    by_chance = (torture.by_chance(args.seed + i, args.only) for i in itertools.count())
     with multiprocessing.get_context("fork").Pool(args.jobs, initializer=share, initargs=(torture,)) as pool:
         # by pieces: imap would take the endless ones all at once
         while (piece := list(itertools.islice(chosen, 20))) or (
-                time.monotonic() - start < args.seconds or totals["kills"] < args.kills):
+                time.monotonic() - start < args.seconds or harm(totals) < args.harm):
             for trial, found in pool.imap_unordered(run, piece or list(itertools.islice(by_chance, 20))):
                 totals.update(found)
                 if found["lost"] or found["wrong"] or found["broken"]:
@@ -199,16 +240,17 @@ def main():
                     print(f"torture: FAILED {trial}: {dict(found)}", flush=True)
             if time.monotonic() - told > 60:
                 told = time.monotonic()
-                print(f"torture: {totals['kills']} kills, {totals['failures']} failed calls so far", flush=True)
+                print(f"torture: {harm(totals)} kills and faults so far", flush=True)
     servers.close()
     if not bad:
         shutil.rmtree(directory)
     seconds = time.monotonic() - start
-    tests = [ROOT / "tests" / f"test_{name}.py" for name in FAULT_TESTS]
-    failed = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests], cwd=ROOT,
-                            env=os.environ | {"TORTURE": "5"}).returncode
-    print(f"torture: seed {args.seed}: {totals['kills']} kills, {totals['failures']} failed calls, {totals['lost']}"
-          f" games lost, {totals['wrong']} rows wrong, {len(bad)} trials broken, {seconds:.0f} s; "
+    tests = [ROOT / "tests" / "whole" / f"test_{name}.py" for name in FAULT_TESTS]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests]
+    failed = not args.only and subprocess.run(command, cwd=ROOT, env=os.environ | {"TORTURE": "5"}).returncode
+    print(f"torture: seed {args.seed}: {totals['kills']} kills, {totals['failures']} failed calls, {totals['faults']}"
+          f" other faults, {totals['lost']} games lost, {totals['wrong']} rows wrong, {totals['broken']} trials broken,"
+          f" {totals['skipped']} skipped, {seconds:.0f} s; "
           f"fault tests {'FAILED' if failed else 'passed'}, {time.monotonic() - start - seconds:.0f} s")
     return 1 if bad or failed else 0
 

@@ -17,6 +17,11 @@ def write(line):
         print(line, file=sys.stderr, flush=True)
 
 
+def _show(bar):
+    global _bar
+    _bar = bar
+
+
 class Progress:
     """Counts done and failed things of `total` (None: unknown) and shows how far they are."""
 
@@ -29,7 +34,7 @@ class Progress:
         if sys.stderr.isatty() and not quiet and not stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
             from tqdm import tqdm
 
-            globals()["_bar"] = tqdm(total=total, desc=what, unit="game", file=sys.stderr, dynamic_ncols=True)
+            _show(tqdm(total=total, desc=what, unit="game", file=sys.stderr, dynamic_ncols=True))
 
     def update(self, done, failed):
         """Show that so many are done and so many have failed by now."""
@@ -54,4 +59,4 @@ class Progress:
         """Take the bar away."""
         if _bar is not None:
             _bar.close()
-            globals()["_bar"] = None
+            _show(None)

@@ -1,4 +1,4 @@
-"""What every script in bin/ does alike: find the venv, parse options, read ids, talk, end with the right status.
+"""What every script in bin/ does alike: find the venv, talk on stderr, end with the right status.
 
 Only scripts import this module: importing it re-executes a script of bin/ under the tree's .venv, if there is one, so
 that scripts work from cron and from any directory with no environment activated.
@@ -9,6 +9,7 @@ from .signals import stop
 
 # isort: split
 import contextlib
+import fcntl
 import os
 import signal
 import sys
@@ -20,7 +21,7 @@ PROG = os.path.basename(sys.argv[0])
 
 
 def _use_venv():
-    venv = os.path.join(settings.ROOT, ".venv")
+    venv = os.path.realpath(os.path.join(settings.ROOT, ".venv"))  # a link: `make setup` may move it on while we work
     python = os.path.join(venv, "bin", "python")
     ours = os.path.dirname(os.path.realpath(sys.argv[0])) == os.path.join(settings.ROOT, "bin")
     if ours and os.path.exists(python) and os.path.realpath(sys.prefix) != venv and "_TENHOU_VENV" not in os.environ:
@@ -36,6 +37,12 @@ def _fill_standard_files():
             setattr(sys, name, open(number, "r" if number == 0 else "w"))  # noqa: SIM115
 
 
+def _hold_venv():
+    """Keep `make setup` from removing this venv as long as the script is at work."""
+    with contextlib.suppress(OSError):  # a Python that is no venv of ours
+        fcntl.flock(os.open(os.path.join(sys.prefix, ".in-use"), os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_SH)
+
+
 def _tell(kind, error, trace):
     if issubclass(kind, ImportError) and {"-h", "--help"} & set(sys.argv[1:]):
         doc = sys.modules["__main__"].__doc__.strip()
@@ -49,6 +56,7 @@ def _tell(kind, error, trace):
 
 _use_venv()
 _fill_standard_files()
+_hold_venv()
 sys.excepthook = _tell  # what a script imports may be missing before it can call `run`
 
 

@@ -1,6 +1,6 @@
 """Settings: the defaults of config.mk, overridden by the environment. Script flags override both.
 
-What each may be is known here. `python3 -m lib.cli.settings`, the first step of make, checks them all.
+What each may be is known here.
 """
 
 import datetime
@@ -8,27 +8,32 @@ import functools
 import os
 import re
 import shlex
-import sys
 import urllib.parse
 
 from ..store.errors import Usage
 
 NUMBERS = {"MAX_NEW": (int, 0), "DELAY": (float, 0), "TIMEOUT": (float, 0.01), "MAX_REFUSALS": (int, 1),
-           "SHARD_ROWS": (int, 1), "JOBS": (int, 1), "PIECE": (int, 1)}  # kind, least
+           "SHARD_ROWS": (int, 1), "JUDGE": (int, 1), "JOBS": (int, 1), "PIECE": (int, 1)}  # kind, least
 CHOICES = {"SHARD_LAYOUT": ("dense", "parquet"), "DISTRIBUTE": ("local", "parallel", "slurm"),
            **dict.fromkeys(("RETRY", "REPAIR", "DEEP"), ("", "0", "1"))}
 JAPAN = datetime.timezone(datetime.timedelta(hours=9))  # Tenhou's clock
 MIN_DELAY = 1  # seconds, for every server but one on this machine
 _MOST = 10 ** 9  # nothing here is counted, or waited for, beyond it
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-_LINE = re.compile(r"^(\w+)[ \t]*\?=[ \t]*([^#\n]*?)[ \t]*(?:#.*)?$", re.M)
+_LINE = re.compile(r"^(\w+)[ \t]*\?=[ \t]*([^#\n]*?)[ \t]*(?:#[ \t]*(.*))?$", re.M)
+_ODD = "$ ' \" ` \\ ; & | < > ( ) { } [ ] * ? ! : % = ~ #"  # make or a shell would take them for something else
+
+
+def knobs():
+    """(name, default, what it is) of every knob of config.mk, as texts."""
+    with open(os.path.join(ROOT, "config.mk"), encoding="utf-8") as f:
+        return _LINE.findall(f.read())
 
 
 @functools.cache
 def defaults():
     """name -> default, as text, for every knob of config.mk."""
-    with open(os.path.join(ROOT, "config.mk"), encoding="utf-8") as f:
-        return dict(_LINE.findall(f.read()))
+    return {name: default for name, default, _ in knobs()}
 
 
 def get(name):
@@ -126,6 +131,15 @@ def sbatch():
         raise Usage(f"SBATCH={get('SBATCH')}: {e}") from None
 
 
+def parse_path(text, name):
+    """`text` as a path; raises Usage naming `name` if it has what means something to make or to a shell."""
+    if not text:
+        raise Usage(f"{name}='': must be a path")
+    if not set(text).isdisjoint(f"{_ODD}\t\n"):
+        raise Usage(f"{name}='{text}': must have no spaces and none of {_ODD}")
+    return text
+
+
 def check():
     """Raise Usage for the first setting, as config.mk has them, that cannot be."""
     for name in defaults():
@@ -140,13 +154,11 @@ def check():
             parse_rooms(text)
         elif name == "SBATCH":
             sbatch()
+        elif name == "WORK" or (name == "IDS" and text):
+            parse_path(text, name)
+    if get("IDS") and not os.path.exists(get("IDS")):
+        raise Usage(f"IDS={get('IDS')}: there is no such file")
+    if get("DISTRIBUTE") == "parallel" and not get("HOSTS").strip(","):
+        raise Usage("HOSTS is empty: name the machines, e.g. HOSTS=alpha,beta")
     server(number("DELAY"))
     user_agent()
-
-
-if __name__ == "__main__":
-    try:
-        check()
-    except Usage as e:
-        print(e, file=sys.stderr)
-        sys.exit(e.status)

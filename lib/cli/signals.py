@@ -1,4 +1,4 @@
-"""The wish that a script end: a signal, or the end of the make that started it. Only scripts import this module."""
+"""Signals, and the end of the make that started a script: the wish that it end. Only scripts import this module."""
 
 import signal
 
@@ -13,10 +13,21 @@ from ..store.errors import Interrupted
 from ..store.files import is_alive
 
 
+def _where():
+    """What tells apart the places where a process number means another process; the Makefile builds the same text."""
+    boot = pids = ""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
+        boot = f.read().strip()
+    with contextlib.suppress(OSError):
+        pids = os.readlink("/proc/self/ns/pid")
+    return f"{boot}/{pids}"
+
+
 def run_pid():
-    """The process number of the make that the user started, None if this is no make's script."""
-    pid = os.environ.get("RUN_PID", "")
-    return int(pid) if pid.isdecimal() else None
+    """The process number of the make that the user started; None if this is no make's script, or if that make runs
+    elsewhere: Slurm, for one, passes RUN_PID on to its tasks on other machines."""
+    pid, _, where = os.environ.get("RUN_PID", "").partition("@")
+    return int(pid) if pid.isdecimal() and where == _where() else None
 
 
 def _follow(pid):

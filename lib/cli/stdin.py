@@ -35,7 +35,7 @@ def ids(arguments, lines):
     Bad lines of stdin are told on stderr, counted in `lines`, a Lines, and skipped. A signal that `stop` caught ends
     the ids. Raises Usage at once, before any work is done, if an argument is no id.
     """
-    return (game for game in ids_as_they_come(arguments, lines) if game or _await_stdin())
+    return (game for game in ids_as_they_come(arguments, lines) if game or await_stdin())
 
 
 def ids_as_they_come(arguments, lines):
@@ -43,7 +43,8 @@ def ids_as_they_come(arguments, lines):
     return until_stopped(given_ids(arguments) if arguments else _stdin_ids(lines))
 
 
-def _await_stdin():
+def await_stdin():
+    """Wait until stdin has something to read, or a signal that `stop` caught has come."""
     with contextlib.suppress(Interrupted), stop.waiting():
         select.select([script.sys.stdin], [], [])
 
@@ -91,16 +92,16 @@ def is_file():
     return stat.S_ISREG(os.fstat(script.sys.stdin.fileno()).st_mode)
 
 
-def ids_or_all(arguments, lines):
-    """The ids of the command line or of a pipe, as `ids` yields them; None, for all, when there are none.
+def ids_or_all(arguments, lines, read=ids):
+    """The ids of the command line or of a pipe, as `read` yields them; None, for all, when there are none.
 
     An empty pipe means all too: that is what cron gives a command as its stdin.
     """
     mode = os.fstat(script.sys.stdin.fileno()).st_mode
     if arguments or not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
-        return ids(arguments, lines) if arguments else None
-    found = ids([], lines)
-    first = next(found, None)
+        return read(arguments, lines) if arguments else None
+    found = read([], lines)
+    first = next((game for game in found if game or await_stdin()), None)
     return None if first is None and not lines.bad else itertools.chain([first] if first else [], found)
 
 

@@ -1,4 +1,4 @@
-"""A script's work in pieces on machines that share the work directory: what runs them, and what all say together."""
+"""Spreading a script's work, in pieces, over machines that share the work directory; and what all say, as one."""
 
 import contextlib
 import os
@@ -34,19 +34,19 @@ def command(script, options, work):
                         f'{run} "$@"; s=$?; echo "exit $s" >&2; test $s -le 2', "sh"]
 
 
-class Talk:
+class Summary:
     """What the pieces say on stderr, made into what one script alone would say.
 
-    status: the worst exit status so far; pieces: how many have come to their end
+    status: the worst exit status so far; ended: how many pieces have come to their end
     """
 
     def __init__(self):
-        self.status, self.pieces, self._closing = 0, 0, {}
+        self.status, self.ended, self._closing = 0, 0, {}
 
-    def hear(self, line):
+    def add_line(self, line):
         """Take a line in: numbers of closing lines are summed up, news of a game goes to stderr at once."""
         if ended := re.fullmatch(r"exit (\d+)", line):
-            self.pieces += 1
+            self.ended += 1
             self.fail(int(ended[1]))
         elif re.fullmatch(r"(.* : \d+|[a-z-]+: \d+ .*)", line):
             numbers = [int(n) for n in re.findall(r"\d+", line)]
@@ -69,7 +69,7 @@ class Talk:
                 print(line.format(*sums) if sums else line, file=sys.stderr, flush=True)
 
 
-def over_ssh(words, ids, hosts, size, talk):
+def over_ssh(words, ids, hosts, size, summary):
     """Let GNU parallel run `words` with `size` of the lines of the file `ids` at a time, a piece a host at a time.
 
     hosts: its --sshlogin. A piece whose host is lost is tried on others. Raises Problem if it cannot be run.
@@ -84,12 +84,12 @@ def over_ssh(words, ids, hosts, size, talk):
     try:
         with open(read, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                talk.hear(line.rstrip("\n"))
+                summary.add_line(line.rstrip("\n"))
         if lost := process.wait():  # it counts to 100; what is far beyond is no number of pieces
             how_many = lost if lost <= 100 else "more than 100"
-            talk.hear("distribute: " + (f"{how_many} pieces found no machine to do them" if lost <= 101 else
-                                        "parallel could not go on") + "; the next run tries again")
-            talk.fail(1)
+            what = f"{how_many} pieces found no machine to do them" if lost <= 101 else "parallel could not go on"
+            summary.add_line(f"distribute: {what}; the next run tries again")
+            summary.fail(1)
     finally:
         end(process)
 
@@ -102,7 +102,7 @@ def end(process):
             process.wait(0.2)
 
 
-def as_array(words, ids, options, size, work, talk):
+def as_array(words, ids, options, size, work, summary):
     """Let Slurm run `words` with `size` of the lines of the file `ids` a task, in one job array.
 
     options: more of sbatch's. A task whose node is lost is put into the queue again. Raises Problem, OSError.
@@ -125,10 +125,10 @@ def as_array(words, ids, options, size, work, talk):
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         _await(process, script, here)
         for number in range(1, len(parts) + 1):
-            _pass_on(os.path.join(here, str(number)), talk)
-        if talk.pieces < len(parts):
-            talk.hear(f"distribute: {len(parts) - talk.pieces} pieces were not done; the next run tries again")
-            talk.fail(1)
+            _pass_on(os.path.join(here, str(number)), summary)
+        if summary.ended < len(parts):
+            summary.add_line(f"distribute: {len(parts) - summary.ended} pieces were not done; the next run tries again")
+            summary.fail(1)
     finally:
         shutil.rmtree(here, ignore_errors=True)
 
@@ -154,13 +154,13 @@ def _await(process, script, directory):
                 subprocess.run(["scancel", job])
 
 
-def _pass_on(path, talk):
+def _pass_on(path, summary):
     with contextlib.suppress(FileNotFoundError):
         with open(f"{path}.out", encoding="utf-8", errors="replace") as f:
             sys.stdout.write(f.read())
         with open(f"{path}.err", encoding="utf-8", errors="replace") as f:
             for line in f:
-                talk.hear(line.rstrip("\n"))
+                summary.add_line(line.rstrip("\n"))
 
 
 @contextlib.contextmanager

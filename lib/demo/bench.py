@@ -1,9 +1,12 @@
 """What `make bench` measures: each figure against something that does the bare minimum, at the same time."""
 
+import collections
+import contextlib
 import functools
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -11,8 +14,9 @@ import time
 import MahjongPyWrapper as pm
 
 from ..cli import settings
+from ..mahjong import exports, game, judge
 from ..manifest import Manifest
-from ..rows import encoder, replay
+from ..rows import decisions, encoder
 from ..shards import writing
 from ..store import workdir
 from .selfplay import play
@@ -25,20 +29,32 @@ def games(n):
     return [(f"2024010100gm-00a9-0000-{i:08x}", play(i, i % 3 != 2)) for i in range(n)]
 
 
-class _Recorder:
-    """In the place of the engine's PaipuReplayer: plays on, and notes how it was set up and what was selected."""
+def real_games(folder, n):
+    """The first n logs in a folder that can be encoded, as `games` gives them; none where there is no folder."""
+    found = []
+    for name in sorted(os.listdir(folder)) if folder else ():
+        gid, end = os.path.splitext(name)
+        if len(found) < n and end == ".txt":
+            with open(os.path.join(folder, name), "rb") as f:
+                log = f.read()
+            with contextlib.suppress(encoder.Unencodable):
+                encoder.encode_folded(log)
+                found.append((gid, log))
+    return found
 
-    plans = ()
+
+class _Recorder:
+    """In the place of the judge's PaipuReplayer: plays on, and notes how it was set up and what was selected."""
 
     def __init__(self):
-        self._engine, self._selections = pm.PaipuReplayer(), []
+        self._engine, self.selections = pm.PaipuReplayer(), []
 
     def init(self, *setup):
-        self.plans.append((setup, self._selections))
+        self.setup = setup
         self._engine.init(*setup)
 
     def make_selection(self, i):
-        self._selections.append(i)
+        self.selections.append(i)
         return self._engine.make_selection(i)
 
     def make_selection_from_action(self, action, tiles):
@@ -49,15 +65,15 @@ class _Recorder:
         return getattr(self._engine, name)
 
 
-def plan(log):
-    """What the bare engine has to do for a game: a list of (arguments of init, selections) of its hands."""
-    _Recorder.plans = []
-    replay.new_engine = _Recorder
-    try:
-        encoder.encode_game(log)
-    finally:
-        replay.new_engine = pm.PaipuReplayer
-    return _Recorder.plans
+def plan(hands):
+    """What the bare engine has to do for a game's Hands: a list of (arguments of init, selections)."""
+    plans = []
+    for hand in hands:
+        recorder = _Recorder()
+        recorder.init(*judge.setup(hand, hand.points))
+        judge.lead(recorder, hand.events, judge.SEATS)
+        plans.append((recorder.setup, recorder.selections))
+    return plans
 
 
 def bare_engine(hands):
@@ -69,25 +85,68 @@ def bare_engine(hands):
             engine.make_selection(i)
 
 
-def encode_against_engine(work, logs):
-    """(seconds of the engine, of encoding, of encoding and writing, rows) on one core, game by game in turn."""
+class _Blind:
+    """In the place of a Board: sees nothing, so that only the table and the rules take time."""
+
+    def row(self, *_):
+        self.asked += 1
+
+    def __init__(self, *_):
+        self.asked = 0
+
+    def __getattr__(self, _):
+        return lambda *_: None
+
+
+def decide(hands):
+    """Play the Hands of a game by the rules alone; returns how many decisions there were."""
+    return sum(decisions.Decisions(hand, _Blind).run().board.asked for hand in hands)
+
+
+def encode_against_engine(work, logs, one_in):
+    """Seconds on one core, game by game in turn, of: engine, judged, unjudged, written, rules; and rows, decisions.
+
+    judged, unjudged: encoding with and without the judge; sampled: with it at one game in `one_in`; written: with the
+    judge, and the shard; rules: the table kept and all masks made, without tokens.
+    """
     workdir.make(work)
-    totals = [0, 0, 0]
+    totals = collections.Counter()
     writer = writing.Writer(work)
 
-    def write(game, log):
-        for rows in encoder.pieces(encoder.encode_folded(log)):
-            writer.add(game, "", rows)
+    def encode(log, judged):
+        for _ in encoder.pieces(encoder.encode_folded(log, judged)):
+            pass
 
-    for game, log in logs:
-        measures = (bare_engine, plan(log)), (encoder.encode_game, log), (write, game, log)
-        for i, least in enumerate(best(*(functools.partial(cpu, *measure) for measure in measures))):
-            totals[i] += least
-    end = cpu(writer.finish, encoder.ENCODER)  # of rows that were all written _REPEATS times
-    n = writer.n_rows
+    def write(gid, log):
+        for rows in encoder.pieces(encoder.encode_folded(log)):
+            writer.add(gid, "", rows)
+
+    for gid, log in logs:
+        hands = game.read(log).hands
+        measures = {
+            "engine": (bare_engine, plan(hands)), "judged": (encode, log, True), "unjudged": (encode, log, False),
+            "written": (write, gid, log), "rules": (decide, hands),
+        }
+        seconds = best(*(functools.partial(cpu, *measure) for measure in measures.values()))
+        totals.update(dict(zip(measures, seconds, strict=True)))
+        totals["decisions"] += decide(hands)
+    totals["sampled"] = totals["unjudged"] + (totals["judged"] - totals["unjudged"]) / one_in
+    # the end of a shard of rows that were all written _REPEATS times
+    totals["written"] += cpu(writer.finish, encoder.ENCODER) / _REPEATS
+    totals["rows"] = writer.n_rows // _REPEATS
     writer.discard()
-    engine, encode, both = totals
-    return engine, encode, both + end / _REPEATS, n // _REPEATS
+    return totals
+
+
+def export(work):
+    """Seconds of processor time that it takes to export the games of a work directory, from the start."""
+    folder = workdir.path(work, "mjai")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.mkdir(folder)
+    games, kinds = [(gid, None) for gid, _ in workdir.xml_files(work)], []
+    seconds = cpu(lambda: kinds.extend(kind for _, kind, _ in exports.export(work, games, 1)))
+    assert kinds == ["exported"] * len(games)
+    return seconds
 
 
 def cpu(function, *args):

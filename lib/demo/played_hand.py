@@ -1,7 +1,12 @@
-"""One hand of self-play: the engine decides what is legal and who gets what, this keeps the log in Tenhou's order."""
+"""One hand of self-play: the engine decides what is legal and who gets what, this keeps the log in Tenhou's order.
+
+Where the engine allows more than Tenhou's rules do (see lib.mahjong.judge), the player is not asked.
+"""
 
 import MahjongPyWrapper as pm
 
+from ..mahjong import game, legality, meld
+from ..mahjong.table import Table
 from ..mahjong.wall import INDICATORS, REPLACEMENTS, URA
 from . import mjlog_writer as log
 from .players import discard, tiles_of
@@ -14,6 +19,7 @@ RYUUKYOKU = {
     End.Ryukyouku_Interval_4Riichi: "reach4", End.Ryukyouku_Interval_3Ron: "ron3",
     End.Ryukyouku_Interval_4Kan: "kan4", End.Ryukyouku_Interval_4Wind: "kaze4",
 }  # fmt: skip
+KANS = (A.AnKan, A.KaKan)
 WINS = (A.Ron, A.ChanKan, A.ChanAnKan)
 
 
@@ -40,6 +46,8 @@ class PlayedHand:
         seed = [kyoku, honba, sticks, *dice, wall[INDICATORS[0]]]
         init = {f"hai{s}": [wall[i] for i in dealt_places((s - self.oya) % 4)] for s in range(4)}
         self.tags = [log.tag("INIT", seed=seed, ten=log.hundreds(points), oya=self.oya, **init)]
+        dealt = [init[f"hai{seat}"] for seat in range(4)]
+        self.rules = Table(game.Hand(kyoku // 4, self.oya, honba, sticks, seed[5], points, dealt, (), [], ()))
 
     def concealed(self, seat):
         """Tiles in the hand of a seat, the drawn one last."""
@@ -70,6 +78,7 @@ class PlayedHand:
         self.left -= not self.replacement
         self.tile = self.wall[REPLACEMENTS[self.kans - 1] if self.replacement else self.left]
         self.draws = self.replacement = False
+        self.rules.draw(seat, self.tile)
         self.tags.append(f"<{'TUVW'[seat]}{self.tile}/>")
 
     def _own_turn(self, seat):
@@ -78,8 +87,9 @@ class PlayedHand:
             self._draw(seat)
         self.tags += self.line.lost()
         actions, hand = self.engine.get_self_actions(), self.concealed(seat)
-        server = seat in self.line.away
-        index = discard(actions, hand) if server else self.players[seat].own_turn(actions, hand)
+        barred = [A.Tsumo] * (self.rules.drawn[seat] is None) + [*KANS] * (not self.rules.left)
+        choose = discard if seat in self.line.away else self.players[seat].own_turn
+        index = self._choice(actions, barred, choose, hand)
         action, tiles = actions[index].action, tiles_of(actions[index])
         self.turn, self.riichi = seat, action == A.Riichi
         if self.riichi:
@@ -89,14 +99,21 @@ class PlayedHand:
             self.pending = 0
             self.tags.append(f"<{'DEFG'[seat]}{tiles[0]}/>")
             self.tile, self.draws = tiles[0], True
+            self.rules.discard(seat, self.tile)
         elif action == A.AnKan:
             self._kan(seat, log.kan_code(tiles[0] // 4 * 4), closed=True)
             self.players[seat].melds.append([tiles[0] // 4])
         elif action == A.KaKan:
             self._kan(seat, log.added_code(self.melds[seat], tiles[0]))
-        if action in (A.AnKan, A.KaKan):
+        if action in KANS:
             self.tile = tiles[0]
         self.engine.make_selection(index)
+
+    @staticmethod
+    def _choice(actions, barred, choose, *args):
+        """The index of what `choose` takes of the actions, those of a barred kind left out."""
+        offered = [i for i, action in enumerate(actions) if action.action not in barred]
+        return offered[choose([actions[i] for i in offered], *args)]
 
     def _kan(self, seat, code, closed=False):
         self._meld(seat, code)
@@ -108,6 +125,7 @@ class PlayedHand:
     def _meld(self, seat, code):
         self.melds[seat] = [m for m in self.melds[seat] if not log.grows(m, code)] + [code]
         self.tags.append(log.tag("N", who=seat, m=code))
+        self.rules.call(seat, meld.decode(code))
 
     def _answers(self):
         self.tags += self.line.lost()
@@ -116,13 +134,16 @@ class PlayedHand:
             actions = self.engine.get_response_actions()
             index = 0
             if len(actions) > 1 and seat not in self.line.away:
-                index = self.players[seat].answer(actions, self.concealed(seat), self.tile)
+                barred = WINS if legality.is_furiten(self.rules, seat) else ()
+                index = self._choice(actions, barred, self.players[seat].answer, self.concealed(seat), self.tile)
             answers.append((actions[index].action, seat, tiles_of(actions[index])))
             self.engine.make_selection(index)
         if any(action in WINS for action, _, _ in answers):
             return
+        self.rules.pass_up(self.turn, self.tile // 4)
         if self.riichi:
             self.riichi = False
+            self.rules.accept(self.turn)
             self.points[self.turn] -= 1000
             self.sticks += 1
             self.tags.append(log.tag("REACH", who=self.turn, ten=log.hundreds(self.points), step=2))

@@ -7,7 +7,7 @@ from .played_hand import PlayedHand
 from .players import Player
 from .rigged_walls import RIGS, build_wall, script
 
-HANCHAN, TONPUU = 0xA9, 0xE1  # table types: houou, four players, red fives, open tanyao
+HANCHAN, TONPUU = 0xA9, 0xE1  # lib.mahjong.table_type: houou, four players, red fives, open tanyao
 NAMES = "%E6%9D%B1", "%E5%8D%97", "%E8%A5%BF", "%E5%8C%97"  # the four winds, percent-encoded as Tenhou does it
 RIG_CYCLE = 16
 DRAGONS = {31, 32, 33}

@@ -1,17 +1,16 @@
 """Downloading games: what counts as a log, what a failure means, when to stop asking."""
 
 import collections
-import datetime
 import hashlib
 import os
+import time
 
 from ..logs import logfile
-from ..store import files, workdir
+from ..store import clock, files, workdir
 from . import wanted
 from .session import Fault, Refused
 
-_LIMIT = 1 << 24  # bytes; a long hanchan has 60 kB
-_DAY, _WEEK = datetime.timedelta(days=1), datetime.timedelta(days=7)
+_DAY, _WEEK = 86400, 7 * 86400  # seconds
 
 
 class Fetcher:
@@ -69,7 +68,7 @@ class Fetcher:
 
     def _ask(self, game):
         body = bytearray()
-        self.session.get(f"/0/log/?{game}", lambda response: body.extend, _LIMIT)
+        self.session.get(f"/0/log/?{game}", lambda response: body.extend, logfile.LIMIT)
         if not body:
             raise Fault("passing", "empty body")
         if not logfile.is_whole(body):
@@ -98,11 +97,11 @@ class Fetcher:
 
     def _fail(self, game, fault):
         # a 404 is for good, or for weeks; the rest may be well at the next run, or else the next day
-        due = datetime.datetime.now(datetime.timezone.utc)
+        due = time.time()
         if fault.kind == "refused":
             due += _WEEK if fault.status in (403, 404) else _DAY * self._failed_before(game)
         self._append(game, {"status": "failed", "error": str(fault), "stage": "download",
-                            "retry_at": due.strftime("%Y-%m-%dT%H:%M:%SZ")})
+                            "retry_at": clock.utc(due)})
         self.session.say(f"{game}: {fault}")
 
     def _append(self, game, event):

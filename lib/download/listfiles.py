@@ -110,7 +110,9 @@ def _block_ids(text, name, tell):
     for link in _LINK.finditer(text):
         if link.start() < line_end:
             continue
-        line_end = text.find(b"\n", link.end()) % (len(text) + 1)
+        line_end = text.find(b"\n", link.end())
+        if line_end < 0:
+            line_end = len(text)
         game = gid.parse(link[1].decode("ascii", "replace"))
         if game:
             yield game

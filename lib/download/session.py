@@ -62,11 +62,11 @@ class Session:
         self._exit.close()
 
     def _open(self):
-        self._turns = self._exit.enter_context(pause.held(self.base, self.delay))
+        self._pause = self._exit.enter_context(pause.held(self.base, self.delay))
         self._http = self._exit.enter_context(requests.Session())
         self._http.headers["User-Agent"] = self._user_agent
 
-    def pause(self, seconds):
+    def wait(self, seconds):
         """Wait, unless a signal comes."""
         with self._waiting():
             time.sleep(max(0, seconds))
@@ -83,15 +83,15 @@ class Session:
             except Fault as e:
                 self._refusals = 0 if e.kind == "passing" else self._refusals + 1
                 if self._refusals >= self.max_refusals:
-                    self._turns.stay_away(e.retry_after or 0)
+                    self._pause.stay_away(e.retry_after or 0)
                     text = (f"{self.host}: {self._refusals} requests in a row without success, the last for {name}: "
                             f"{e}; stopped, nothing is held against the games; try again later")
                     raise Refused(text, e) from None
                 if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):
                     raise
-                pause = self.delay * 2 ** attempt if e.retry_after is None else e.retry_after
-                self.say(f"{name}: {e}; asking again in {pause:g} s")
-                self.pause(pause)
+                seconds = self.delay * 2 ** attempt if e.retry_after is None else e.retry_after
+                self.say(f"{name}: {e}; asking again in {seconds:g} s")
+                self.wait(seconds)
             else:
                 self._refusals = 0
                 return result
@@ -106,13 +106,13 @@ class Session:
             self._open()
         url = self.base + path
         for _ in range(_REDIRECTS + 1):
-            self.pause(self._turns.left())
-            self._turns.stamp()
+            self.wait(self._pause.left())
+            self._pause.stamp()
             try:
                 with self._waiting(), _in_time(_PATIENCE * self.timeout * max(1, limit >> 24)):
                     response = self._ask(url, receive, limit, headers)
             finally:
-                self._turns.stamp()
+                self._pause.stamp()
             if not response.is_redirect:
                 return response
             url = self._allowed(url, response.headers["Location"])
@@ -161,9 +161,10 @@ class Session:
                 when = email.utils.parsedate_to_datetime(text)
             except (ValueError, TypeError, OverflowError):
                 return None
-            seconds = (when - datetime.datetime.now(when.tzinfo or None)).total_seconds()
+            utc_now = datetime.datetime.now(datetime.timezone.utc)
+            seconds = (when.replace(tzinfo=when.tzinfo or datetime.timezone.utc) - utc_now).total_seconds()
         if seconds > _LONGEST_PAUSE:
-            until = utc(self._turns.stay_away(seconds))
+            until = utc(self._pause.stay_away(seconds))
             raise Problem(f"{self.host} asks us to stay away until {until} (HTTP {response.status_code}); "
                           "nothing more is asked for, run again then")
         return max(0, seconds)

@@ -2,12 +2,10 @@
 
 import collections
 import os
-import re
 
 from ..store import workdir
 from ..store.clock import now
-
-_LIST = re.compile(r"game_ids_(20[0-9]{2})\.txt")
+from . import idlist
 
 
 def is_wanted(work, game, record, retry=False):
@@ -33,7 +31,7 @@ def listed(work, latest):
     """year -> games of its list of ids that no record is of, the most first; years that have some. Raises OSError."""
     left = collections.Counter()
     for name in os.listdir(work):
-        if found := _LIST.fullmatch(name):
+        if found := idlist.NAME.fullmatch(name):
             with open(workdir.path(work, name), encoding="ascii", errors="replace") as f:
                 left[found[1]] = sum(line.strip() not in latest for line in f)
     return {year: n for year, n in left.most_common() if n}

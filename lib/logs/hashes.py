@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import stat
 
-from ..store import files, workdir
+from ..store import files, parent, workdir
 from ..store.errors import Problem
 from . import last_check
 
@@ -26,7 +26,8 @@ def hash_files(work, wanted, jobs):
     if len(few) < 2 or jobs == 1:  # not worth a pool
         yield from itertools.chain.from_iterable(map(_hash_chunk, itertools.chain(few, chunks)))
         return
-    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"),
+                                                parent.end_with, [os.getpid()]) as pool:
         try:
             yield from itertools.chain.from_iterable(pool.map(_hash_chunk, itertools.chain(few, chunks)))
         except concurrent.futures.BrokenExecutor:

@@ -4,9 +4,11 @@ Form and range of everything is checked here, so that later modules can index wi
 one after the other is for the replay to find out.
 """
 
+import re
+import urllib.parse
 from typing import NamedTuple
 
-from . import meld, mjlog
+from . import meld, mjlog, table_type
 from .mjlog import Unencodable, numbers
 
 # what an event is: the first item of its tuple
@@ -20,7 +22,7 @@ TURNS = {
 }
 ENDS = {"AGARI": WIN, "RYUUKYOKU": ABORT}
 ABORTS = ("", "yao9", "reach4", "ron3", "kan4", "kaze4", "nm")
-UNSUPPORTED = {16: "three players", 2: "no red fives", 4: "no open tanyao"}  # bits of GO type
+DOUBT = re.compile(r"\b(?:yakuman|paoWho)\s*=")
 LIMIT = 10_000  # points in hundreds
 MAX_HANDS = 255  # as origin.hand counts them
 
@@ -35,7 +37,8 @@ class Win(NamedTuple):
 
 
 class Hand(NamedTuple):
-    """What INIT says, who is `away` when the hand starts, its events, and the points `after` it.
+    """What INIT says, who is `away` when the hand starts, its events, the points `after` it, and what each of its ends
+    (every WIN, or the ABORT) moved: `changes`, four numbers each.
 
     Events are (op, seat, argument): a tile for DRAW, DISCARD and DORA, a Meld for CALL, a Win for WIN, the type for
     ABORT ('' when the wall ran out). Nothing follows one ABORT, or one or more WINs. Points are not in hundreds.
@@ -51,12 +54,27 @@ class Hand(NamedTuple):
     away: frozenset
     events: list
     after: tuple
+    changes: tuple = ()
+
+
+class Game(NamedTuple):
+    """A whole game: its Hands, the final points of seats 0..3, and whether there is a reason to doubt it: rules of the
+    table's own, a yakuman, liability (pao)."""
+
+    hands: list
+    final: tuple
+    doubtful: bool
 
 
 def read(data):
-    """The Hands of a log (bytes) and the final points of seats 0..3. Raises Unencodable unless the game is complete."""
-    tags = mjlog.tags(mjlog.text(data))
-    check_rules(tags)
+    """The Game of a log (bytes). Raises Unencodable unless it is complete, and of rules that rows are made of."""
+    return read_tags(mjlog.tags(mjlog.text(data)), table_type.UNSUPPORTED)
+
+
+def read_tags(tags, unsupported):
+    """The Game that the tags of a log tell; `unsupported`: the bits of GO type that it must not have, with their names.
+    Raises Unencodable."""
+    doubtful = check_rules(tags, unsupported) or any(name == "AGARI" and DOUBT.search(tail) for name, tail in tags)
     starts = [i for i, (name, _) in enumerate(tags) if name == "INIT"]
     if not starts:
         raise Unencodable("incomplete: no hands")
@@ -79,18 +97,31 @@ def read(data):
         if not found:
             raise Unencodable(f"incomplete: hand {len(hands)} has no end")
         hands.append(found)
-    return hands, tuple(100 * points for points in final)
+    return Game(hands, tuple(100 * points for points in final), bool(doubtful))
 
 
-def check_rules(tags):
-    """Raises Unencodable if the log does not say by which rules it was played, or the engine does not know them."""
+def check_rules(tags, unsupported):
+    """Whether the rules are not quite those of Tenhou's own tables. Raises Unencodable if they are `unsupported`."""
+    bits, own = rules(tags)
+    for bit, what in unsupported.items():
+        if bits & bit:
+            raise Unencodable(f"unsupported: {what}")
+    return bits & ~table_type.USUAL or own
+
+
+def rules(tags):
+    """(the bits of GO type, the names of what else it says but the lobby). Raises Unencodable if the log does not say
+    by which rules it was played."""
     go = next((mjlog.attributes(tail) for name, tail in tags if name == "GO"), {})
     if "type" not in go:
         raise Unencodable("incomplete: no rules (GO type)")
-    (rules,) = numbers(go, "type", 1, 0, 1 << 20)
-    for bit, what in UNSUPPORTED.items():
-        if rules & bit:
-            raise Unencodable(f"unsupported: {what}")
+    return numbers(go, "type", 1, 0, 1 << 20)[0], go.keys() - {"type", "lobby"}
+
+
+def names(tags):
+    """The names of seats 0..3 as the log's first UN has them, '' where it has none."""
+    un = next((mjlog.attributes(tail) for name, tail in tags if name == "UN"), {})
+    return tuple(urllib.parse.unquote(un.get(f"n{seat}", "")) for seat in range(4))
 
 
 def hand(tags, away):
@@ -124,9 +155,10 @@ def hand(tags, away):
     allowed = (BYE, UN, WIN) if events[first][0] == WIN else (BYE, UN)
     if any(op not in allowed for op, _, _ in events[first + 1 :]):
         raise Unencodable("goes on after its end")
-    change = numbers(ends[-1], "sc", 8, -LIMIT, LIMIT, slice(8))  # before and change of each seat
-    after = tuple(100 * (change[2 * seat] + change[2 * seat + 1]) for seat in range(4))
-    return Hand(round_ // 4, dealer, honba, sticks, indicator, points, dealt, away_before, events, after)
+    moved = [numbers(end, "sc", 8, -LIMIT, LIMIT, slice(8)) for end in ends]  # before and change of each seat
+    changes = tuple(tuple(100 * change for change in sc[1::2]) for sc in moved)
+    after = tuple(100 * before + change for before, change in zip(moved[-1][::2], changes[-1], strict=True))
+    return Hand(round_ // 4, dealer, honba, sticks, indicator, points, dealt, away_before, events, after, changes)
 
 
 def presence(name, attrs):

@@ -5,6 +5,8 @@ from typing import NamedTuple
 from .mjlog import Unencodable
 
 CHI, PON, MINKAN, KAKAN, ANKAN = range(5)  # as rows number the types
+NAMES = ("chi", "pon", "open kan", "added kan", "closed kan")
+KANS = (MINKAN, KAKAN, ANKAN)
 
 
 class Meld(NamedTuple):

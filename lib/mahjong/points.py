@@ -1,27 +1,39 @@
-"""What a hand paid: the engine's word against the log's."""
+"""What a hand paid: the log against itself, and the engine's word against the log's."""
 
 from .game import WIN, Hand
 from .mjlog import Unencodable
 
 
-def check(hand, following, result):
-    """Raises Unencodable unless the engine's `result` of `hand` is what the log says, and fits what follows there.
+def follow(hand, following):
+    """Raises Unencodable unless the points after `hand` are those with which the log goes on.
 
-    `following` is the next Hand, or the final points. The engine does not know liability (pao): there, the log may
-    differ by what the liable seat pays for others, and by nothing else.
+    `following` is the next Hand, or the final points: there, sticks that nobody won go to the first.
     """
-    scores = list(result.score)
+    if isinstance(following, Hand):
+        if following.points != hand.after:
+            raise Unencodable(f"the next INIT does not follow ({following.points}, before {hand.after})")
+        return
+    gains = [final - after for final, after in zip(following, hand.after, strict=True)]
+    if min(gains) < 0 or sum(gains) != max(gains) or sum(gains) % 1000:
+        raise Unencodable(f"final points do not follow ({list(following)}, before {list(hand.after)})")
+
+
+def check(hand, following, scores, renchan, honba, sticks):
+    """Raises Unencodable unless `hand` left what the engine says: these scores, whether the dealer stays, and the honba
+    and riichi sticks for the next hand.
+
+    `following` as above. The engine does not know liability (pao): there, the log may differ by what the liable seat
+    pays for others, and by nothing else.
+    """
     if scores != list(hand.after) and not any(op == WIN and liable(hand, win, scores) for op, _, win in hand.events):
         raise Unencodable(f"engine and log disagree on points ({scores}, log {list(hand.after)})")
+    follow(hand, following)
     if not isinstance(following, Hand):
-        gains = [final - after for final, after in zip(following, hand.after, strict=True)]
-        # sticks nobody won go to the first
-        if min(gains) < 0 or sum(gains) not in (0, max(gains)) or max(gains) not in (0, 1000 * result.n_riichibo):
+        if sum(following) - sum(hand.after) not in (0, 1000 * sticks):
             raise Unencodable(f"final points do not follow ({list(following)}, before {list(hand.after)})")
         return
-    turn = 4 * hand.wind + hand.dealer + (not result.renchan)
-    expected = (hand.after, turn, result.n_honba, result.n_riichibo)
-    found = (following.points, 4 * following.wind + following.dealer, following.honba, following.sticks)
+    expected = (4 * hand.wind + hand.dealer + (not renchan), honba, sticks)
+    found = (4 * following.wind + following.dealer, following.honba, following.sticks)
     if expected != found:
         raise Unencodable(f"the next INIT does not follow ({found}, engine {expected})")
 

@@ -4,6 +4,9 @@ RED = (16, 52, 88)  # one of each suit's fives
 KIND = tuple(tile // 4 for tile in range(136))
 AKA = tuple(int(tile in RED) for tile in range(136))
 
+# the 37 faces of tiles: 0..33 the kinds, plain, and 34..36 the red fives; so the actions that discard them are numbered
+FACE = tuple(34 + kind // 9 if aka else kind for kind, aka in zip(KIND, AKA, strict=True))
+
 # where a tile stands when a hand is sorted by kind, plain before red: 0..36
 ORDER = tuple(kind + sum(kind > red // 4 for red in RED) + aka for kind, aka in zip(KIND, AKA, strict=True))
 # and back: the kind and the aka bit of each of the 37 places
@@ -12,8 +15,12 @@ PLACES = tuple(sorted({(order, kind, aka) for order, kind, aka in zip(ORDER, KIN
 
 def name(tile):
     """Such as 7s; 0s is the red five, 1z to 7z are east to chun."""
-    kind = KIND[tile]
-    return f"{0 if AKA[tile] else kind % 9 + 1}{'mpsz'[kind // 9]}"
+    return kind_name(KIND[tile], AKA[tile])
+
+
+def kind_name(kind, aka=0):
+    """The name of the tiles of a kind, 0..33; aka: of the red five among them."""
+    return f"{0 if aka else kind % 9 + 1}{'mpsz'[kind // 9]}"
 
 
 def dora(indicator):

@@ -29,7 +29,7 @@ def gather(work, events):
         "free": shutil.disk_usage(work).free, "bad_lines": len(events.bad),
     }
     end, rates = events.last_run()
-    found["last_event"] = end and end.strftime("%Y-%m-%dT%H:%M:%SZ")
+    found["last_event"] = end and clock.utc(end.timestamp())
     found["at_work"] = locks.is_held(workdir.path(work, workdir.RUN_LOCK))
     left, found["lists"] = _left(work, events.latest)
     off = [record for record in records if wanted.is_put_off(record)]
@@ -91,7 +91,7 @@ def _left(work, latest):
 
 
 def lines(found):
-    """What a survey found as lines `name : value` for a terminal of 80 columns."""
+    """What `gather` found as lines `name : value` for a terminal of 80 columns."""
     yield from (f"{plain(status)[:60]} : {n}" for status, n in found["statuses"].items())
     yield f"games : {found['games']}"
     yield f"rows : {found['rows']}"

@@ -6,11 +6,13 @@ from html import escape
 import numpy as np
 
 from ..download import wanted
+from ..mahjong import table_type
+from ..mahjong.action import CHI
 from ..rows import notation
-from ..rows.schema import CHI
+from ..store import gid
 from ..train.sample import DELTA_EDGES, FINAL_EDGES
 from . import overview, plots, reasons
-from .played_games import by_month_and_type, months, table_name
+from .played_games import by_month_and_type, months
 
 _TYPES = 7  # table types that have a colour of their own
 _BIN = 5  # tokens
@@ -38,7 +40,7 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem } th { text-ali
 th, td { padding: .25rem .5rem .25rem 0; vertical-align: top; border-bottom: 1px solid var(--grid); font-weight: 400 }
 .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums } summary { cursor: pointer }
 .bar { width: 30% } .bar i { display: block; height: .8em; margin-top: .3em; background: var(--c0); border-radius: 2px }
-td small { display: block; color: var(--soft) }
+td small { display: block; color: var(--soft) } a { color: inherit }
 @media (max-width: 40rem) { .wide { display: none } }
 """
 
@@ -65,6 +67,11 @@ def _text(thing):
     """Anything as text that can stand in a page, wherever it came from."""
     text = overview.plain(str(thing))
     return escape(text if len(text) <= _TEXT else text[:_TEXT] + "…")
+
+
+def _link(game):
+    """The id of a game, which leads to Tenhou's viewer, if it is one."""
+    return f'<a href="{gid.viewer(game)}" rel="noreferrer">{game}</a>' if gid.is_gid(game) else _text(game)
 
 
 def _number(n):
@@ -164,7 +171,7 @@ def _failures(latest):
         _, meaning = reasons.REASONS.get(kind, ("", "not a reason that this version gives"))
         lines.append(f"<tr><td>{_text(kind)}<small>{_text(stage)}: {_text(meaning)}</small></td>"
                      f'<td class="n">{n:,}</td><td class="bar wide"><i style="width: {100 * n / most:.1f}%"></i></td>'
-                     f'<td class="wide">{_text(error)}<small>{_text(game)}</small></td></tr>')
+                     f'<td class="wide">{_text(error)}<small>{_link(game)}</small></td></tr>')
     return ('<figure><table><tr><th>reason</th><th class="n">games</th><th class="wide"></th>'
             f'<th class="wide">the last of them</th></tr>{"".join(lines)}</table></figure>')
 
@@ -177,17 +184,19 @@ def _played(latest):
         types[code][1] += n
     ranked = sorted(types, key=lambda code: types[code], reverse=True)
     names, series = months({month for month, _ in found}) if found else [], ([], [])
-    for code in [*ranked[:_TYPES], *(["others"] if ranked[_TYPES:] else [])]:
-        codes = ranked[_TYPES:] if code == "others" else [code]
+    groups = [(f"{code} {table_type.name(code)}", [code]) for code in ranked[:_TYPES]]
+    if ranked[_TYPES:]:
+        groups.append(("others", ranked[_TYPES:]))
+    for label, codes in groups:
         for i, parts in enumerate(series):
-            parts.append((code if code == "others" else f"{code} {table_name(code)}",
-                          [sum(found.get((month, each), (0, 0))[i] for each in codes) for month in names]))
+            parts.append((label, [sum(found.get((month, each), (0, 0))[i] for each in codes) for month in names]))
     figures = []
     for title, parts in zip(("Games", "Rows"), series, strict=True):
         sums = [sum(column) for column in zip(*(counts for _, counts in parts), strict=True)]
         figures.append(_figure(f"{title} a month of play", names and plots.stacked(names, parts), "by table type",
                                list(zip(names, sums, strict=True))))
-    rows = [(f"{code} {table_name(code)}", *types[code], round(types[code][1] / types[code][0])) for code in ranked]
+    rows = [(f"{code} {table_type.name(code)}", games, n, round(n / games))
+            for code, (games, n) in ((code, types[code]) for code in ranked)]
     yield _grid(*figures, _figure("Table types", _table(rows, ("", "games", "rows", "rows a game")) if rows else ""))
 
 

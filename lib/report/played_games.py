@@ -2,9 +2,6 @@
 
 import collections
 
-_LEVELS = {0: "ippan", 128: "joukyuu", 32: "tokujou", 160: "houou"}
-_REST = {2: "no red fives", 4: "no open tanyao", 64: "fast"}
-
 
 def by_month_and_type(latest):
     """(month, table type) -> [games, rows] of the encoded games among gid -> current record; like ("2024-01", "00a9").
@@ -24,13 +21,3 @@ def months(present):
     numbers = sorted({int(month[:4]) * 12 + int(month[5:]) - 1 for month in present})
     filled = range(numbers[0], numbers[-1] + 1) if numbers and numbers[-1] - numbers[0] < 360 else numbers
     return [f"{n // 12:04d}-{n % 12 + 1:02d}" for n in filled]
-
-
-def table_name(code):
-    """What the hex digits of a table type stand for: 00a9 is 'houou hanchan'. The id's word; the log itself decides."""
-    bits = int(code, 16)
-    if bits > 255 or not bits & 1:
-        return "other rules"
-    players = ", three players" if bits & 16 else ""
-    rest = "".join(f", {what}" for bit, what in _REST.items() if bits & bit)
-    return f"{_LEVELS[bits & 160]} {'hanchan' if bits & 8 else 'tonpuu'}{players}{rest}"

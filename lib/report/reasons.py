@@ -47,16 +47,18 @@ REASONS = {
     "… of another tile": ("encode", _CONTRADICTION),
     "… without its pon": ("encode", _CONTRADICTION),
     "… is never paid": ("encode", _CONTRADICTION),
+    "… does not have the … that leaves its hand": ("encode", _CONTRADICTION),
     "tile … shows twice": ("encode", _CONTRADICTION),
     "more tiles drawn or shown than the wall has": ("encode", _CONTRADICTION),
     "final points do not follow …": ("encode", _CONTRADICTION),
     "the next INIT does not follow …": ("encode", "the log skips a hand, or counts otherwise than the engine"),
-    "engine refuses …": (
-        "encode", f"the log has a move that the rules do not allow, or the engine is wrong; {_REPORT}"),
+    "… dora indicators after … kans": ("encode", _CONTRADICTION),
+    "the rules do not allow …": ("encode", f"Tenhou's rules do not know this move, or we are wrong; {_REPORT}"),
+    "engine refuses …": ("encode", f"our rules allow the move and the engine does not: one is wrong; {_REPORT}"),
     "engine and log disagree on …": ("encode", f"the engine comes to another result than the log; {_REPORT}"),
     "engine fails: …": ("encode", f"what the engine says; {_REPORT}"),
     "a row of more than … tokens": ("encode", f"the schema has no room for it; {_REPORT}"),
-    "the encoder died on it (…)": ("encode", f"twice: out of memory, or a fault of the engine; {_REPORT}"),
+    "the encoder died on it (…)": ("encode", f"twice: no memory, no end, or a fault of the engine; {_REPORT}"),
 }
 
 

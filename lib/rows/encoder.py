@@ -2,41 +2,45 @@
 
 import numpy as np
 
-from ..mahjong import game
+from ..mahjong import game, points
+from ..mahjong.judge import judge
 from ..mahjong.mjlog import Unencodable
+from .decisions import decisions
 from .folded import places, unfold
-from .replay import replay
 from .schema import ARRAYS, MAX_SEQ_LEN, TOKEN_FEATURES
 
-ENCODER = {"name": "paipu", "version": "1"}
+ENCODER = {"name": "paipu", "version": "2"}
 
 ROW_BYTES = MAX_SEQ_LEN * TOKEN_FEATURES
 
 
-def encode_game(data):
+def encode_game(data, judged=True):
     """The rows of a game log (bytes) as {name: array of n rows}, shapes and dtypes as in schema.ARRAYS, origin.game 0.
 
-    All or nothing: raises Unencodable, and nothing else, whatever the bytes.
+    judged: whether the engine, too, has to play the game through, to the log's points; it does so in any case if there
+    is a reason to doubt. All or nothing: raises Unencodable, and nothing else, whatever the bytes.
     """
-    return unfold(encode_folded(data))
+    return unfold(encode_folded(data, judged))
 
 
-def encode_folded(data):
+def encode_folded(data, judged=True):
     """As `encode_game`, but as a folded of lib.rows.folded, with `final`, the points of the four seats at the end."""
-    hands, final = game.read(data)
+    hands, final, doubtful = game.read(data)
     first = hands[0]
     if first.wind or first.dealer or first.honba or first.sticks:
         raise Unencodable("incomplete: the log does not begin with east 1")
     rows, sizes = [], []
+    judged = judged or doubtful
     for k, (hand, following) in enumerate(zip(hands, [*hands[1:], final], strict=True)):
         try:
-            found = replay(hand, following)
+            found = decisions(hand)
+            (judge if judged else points.follow)(hand, following)
         except Unencodable as error:
             raise Unencodable(f"hand {k}: {error}") from None
         rows += found
         sizes.append(len(found))
     n = len(rows)
-    seats, labels, masks, texts, points = zip(*rows, strict=True) if rows else ((),) * 5
+    seats, labels, masks, texts, scores = zip(*rows, strict=True) if rows else ((),) * 5
     if max(map(len, texts), default=0) > ROW_BYTES:
         raise Unencodable(f"a row of more than {MAX_SEQ_LEN} tokens")
     origin, outcome = (np.zeros(n, ARRAYS[name][1]) for name in ("origin", "outcome"))
@@ -50,7 +54,7 @@ def encode_folded(data):
     return {
         "text": b"".join(texts),
         "lengths": np.array([len(text) for text in texts], np.int32),
-        "points": np.array(points, np.int32).reshape(n, 4),
+        "points": np.array(scores, np.int32).reshape(n, 4),
         "deltas": deltas,
         "action_mask": np.frombuffer(bytearray().join(masks), np.uint8).reshape(n, *ARRAYS["action_mask"][0]),
         "labels": np.array(labels, ARRAYS["labels"][1]),

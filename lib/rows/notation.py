@@ -2,27 +2,26 @@
 
 from typing import NamedTuple
 
+from ..mahjong import action, meld
+from ..mahjong.tile import kind_name
 from . import schema
 
 AKA = 1
 SEATS = ("self", "shimocha", "toimen", "kamicha")
 WINDS = ("east", "south", "west", "north")
-MELDS = ("chi", "pon", "open kan", "added kan", "closed kan")
 _CHI = ("low", "middle", "high")
 _CALLS = {
-    **{schema.CHI + i: f"chi {where}" for i, where in enumerate(_CHI)},
-    **{schema.CHI_RED + i: f"chi {where} red" for i, where in enumerate(_CHI)},
-    schema.PON: "pon", schema.PON_RED: "pon red", schema.ANKAN: "closed kan", schema.MINKAN: "open kan",
-    schema.KAKAN: "added kan", schema.RIICHI: "riichi", schema.RON: "ron", schema.TSUMO: "tsumo",
-    schema.NINE_TERMINALS: "nine terminals", schema.NO_RIICHI: "no riichi", schema.PASS: "pass",
+    **{action.CHI + i: f"chi {where}" for i, where in enumerate(_CHI)},
+    **{action.CHI_RED + i: f"chi {where} red" for i, where in enumerate(_CHI)},
+    action.PON: "pon", action.PON_RED: "pon red", action.ANKAN: "closed kan", action.MINKAN: "open kan",
+    action.KAKAN: "added kan", action.RIICHI: "riichi", action.RON: "ron", action.TSUMO: "tsumo",
+    action.NINE_TERMINALS: "nine terminals", action.NO_RIICHI: "no riichi", action.PASS: "pass",
 }
 
 
 def tile(kind, aka=0):
     """A tile by its id 0..33 (`lib.rows.schema`) and its aka bit: 5m, 0m, 1z. 34, no tile, is empty."""
-    if kind >= schema.NO_TILE:
-        return ""
-    return f"{0 if aka else kind % 9 + 1}{'mpsz'[kind // 9]}"
+    return "" if kind >= schema.NO_TILE else kind_name(kind, aka)
 
 
 def tiles(pairs):
@@ -34,7 +33,7 @@ def tiles(pairs):
 
 # names of actions 0..53; a discard's is its tile
 ACTIONS = [tile(kind) for kind in range(34)] + [tile(9 * suit + 4, AKA) for suit in range(3)]
-ACTIONS += [_CALLS[action] for action in range(schema.CHI, schema.ACTION_DIM)]
+ACTIONS += [_CALLS[number] for number in range(action.CHI, action.COUNT)]
 # key of a described row -> all that its text can be, where that is a short list
 VALUES = {
     "label": ACTIONS, "legal": ACTIONS, "round": [f"{wind} {n}" for wind in WINDS for n in range(1, 5)],
@@ -91,7 +90,7 @@ def _player(who, wind, tokens):
     return {
         "who": SEATS[who], "wind": WINDS[(wind + who) % 4], "score": round(25000 + 25000 * state[13].scalar),
         "riichi": bool(state[10].count),
-        "melds": [f"{MELDS[t.count]} {tiles(held)}" + (f" from {SEATS[(who + t.extra) % 4]}" if t.extra < 4 else "")
-                  for t, held in melds],
+        "melds": [f"{meld.NAMES[t.count]} {tiles(held)}"
+                  + (f" from {SEATS[(who + t.extra) % 4]}" if t.extra < 4 else "") for t, held in melds],
         "river": " ".join(river),
     }

@@ -38,11 +38,13 @@ seat. DELTAS  hand_delta of the four seats.
 
 import numpy as np
 
+from ..mahjong import action
+
 SCHEMA_VERSION = 3
 MAX_SEQ_LEN = 360
 TOKEN_FEATURES = 5  # segment, tile, count, who, extra
 SCALAR_DIM = 4
-ACTION_DIM = 54
+ACTION_DIM = action.COUNT
 
 ORIGIN = np.dtype([("game", "<i4"), ("hand", "u1"), ("seat", "u1"), ("step", "<u2")])
 OUTCOME = np.dtype([("hand_delta", "<i4"), ("final_score", "<i4"), ("final_rank", "u1")])
@@ -71,11 +73,3 @@ DESCRIPTION = {
 
 NO_TILE = 34
 TABLE = 4  # the value of `who` that means nobody in particular
-
-# action numbers of pymahjong.MahjongEnv: 0-33 discard, then
-DISCARD_RED = 34  # 34, 35, 36: red 5m, 5p, 5s
-CHI = 37  # 37, 38, 39: called tile lowest, middle, highest; 40, 41, 42 the same with a red five from the hand
-CHI_RED = 40
-PON, PON_RED = 43, 44
-ANKAN, MINKAN, KAKAN = 45, 46, 47
-RIICHI, RON, TSUMO, NINE_TERMINALS, NO_RIICHI, PASS = 48, 49, 50, 51, 52, 53

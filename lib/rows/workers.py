@@ -1,10 +1,14 @@
 """Processes that read and encode games, for one process that writes. Results come in the order of the games.
 
-A worker is `python -m lib.rows.workers WORK`: a line [gid, sha256] on its stdin, a pickled answer on its stdout. It
-lives as long as its stdin is open and is deaf to signals: the process that started it decides.
+A worker is `python -m lib.rows.workers WORK JUDGE PARENT STDERR`. It says what it is (IDENTITY), then takes games: a
+line [gid, sha256] on its stdin, TAKEN and a pickled answer on its stdout. It is deaf to signals, because the process
+that started it decides, and ends with that one. What happens to a worker before TAKEN says nothing about a game.
 """
 
 import collections
+import contextlib
+import glob
+import hashlib
 import json
 import os
 import pickle
@@ -15,19 +19,43 @@ import sys
 
 from ..cli import settings
 from ..logs import logfile
-from ..store import files
+from ..mahjong.judge import is_judged
+from ..store import files, parent
+from ..store.errors import Problem
 from . import encoder
 
+DEADLINE = 60  # seconds after which a worker is killed that is still at one game: a long one takes half a second
 _ANSWER = 1 << 20  # bytes that a pipe holds, where that can be set: an answer is written in one go
 _TRIES = 2  # a worker may be killed for reasons that are not its game's: a game that kills two is at fault
+_TAKEN = b"t"
+_STARTING, _GIVEN, _WORKING = range(3)
 
 
-def answer(work, game, sha256):
+def _identity():
+    """The encoder's version and the source of this tree, as 64 bytes: what a worker and its writer must have alike."""
+    digest = hashlib.sha256(json.dumps(encoder.ENCODER, sort_keys=True).encode())
+    for path in sorted(glob.glob(os.path.join(settings.ROOT, "lib", "**", "*.py"), recursive=True)):
+        with open(path, "rb") as f:
+            digest.update(f.read())
+    return digest.hexdigest().encode()
+
+
+# now, and not when a worker is needed: by then the tree may be another, or .venv a link to another one
+IDENTITY = _identity()
+_PYTHON = os.path.join(os.path.realpath(os.path.dirname(sys.executable)), os.path.basename(sys.executable))
+
+
+def answer(work, game, sha256, one_in=1):
     """What comes of a game's file that should have this hash: ('encoded', folded rows), ('failed', reason), ('corrupt',
-    hash found), ('missing', None), ('unreadable', why), and, from Workers, ('died', reason) or ('error', OSError)."""
+    hash found), ('missing', None), ('unreadable', why), and, from Workers, ('died', reason) or ('error', OSError).
+
+    The judge looks at one game in so many.
+    """
     try:
         data, found = logfile.read(work, game)
-        return ("encoded", encoder.encode_folded(data)) if found == sha256 else ("corrupt", found)
+        if found != sha256:
+            return "corrupt", found
+        return "encoded", encoder.encode_folded(data, is_judged(game, one_in))
     except encoder.Unencodable as e:
         return "failed", str(e)
     except files.Unreadable as e:
@@ -36,24 +64,78 @@ def answer(work, game, sha256):
         return ("missing", None) if isinstance(e, FileNotFoundError) and os.path.isdir(work) else ("error", e)
 
 
-class Workers:
-    """`jobs` workers, started when there is work for them; with one job the work is done in this process."""
+class _Worker:
+    """A process, the task that it was given last, and how far it is with that."""
 
-    def __init__(self, work, jobs):
-        self._work, self._jobs = os.path.abspath(work), jobs
+    def __init__(self, work, judge):
+        talk = os.dup(2)
+        try:
+            self.process = subprocess.Popen(
+                [_PYTHON, "-m", "lib.rows.workers", work, *map(str, (judge, os.getpid(), talk))], cwd=settings.ROOT,
+                env=os.environ | {"PYTHONSAFEPATH": ""},  # or it would not find lib in its current directory
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pipesize=_ANSWER,
+                pass_fds=[talk],  # stderr from when it has started: what keeps it from that is for us to tell
+                start_new_session=True)  # Ctrl-C is not for it, not even while it starts
+        except OSError as e:
+            raise Problem(f"no process that encodes games can be started: {e.strerror}") from None
+        finally:
+            os.close(talk)
+        self.stage, self.task = _STARTING, None
+
+    def give(self, task):
+        self.task = task
+        if self.stage != _STARTING:
+            self.stage = _GIVEN
+        with contextlib.suppress(BrokenPipeError):  # it is dead: its end of stdout says so
+            self.process.stdin.write(json.dumps(task[:2]).encode() + b"\n")
+            self.process.stdin.flush()
+
+    def receive(self):
+        """Read what can be read: True once it has answered, False if it is to be waited for; raises EOFError if it is
+        dead, Problem if it is another tree's."""
+        out = self.process.stdout
+        if self.stage == _WORKING:
+            try:
+                self.task[2] = pickle.load(out)
+            except pickle.UnpicklingError:
+                raise EOFError from None
+            return True
+        said = os.read(out.fileno(), len(IDENTITY if self.stage == _STARTING else _TAKEN))
+        if not said:
+            raise EOFError
+        if self.stage == _STARTING and said != IDENTITY:
+            raise Problem("this tree was changed after this run had begun, and rows of two versions would be mixed: "
+                          "run it again")
+        self.stage += 1
+        return False
+
+    def end(self):
+        """How it ended, after it has been killed unless it is dead; and the last line that it said if it never started.
+        """
+        self.process.kill()
+        said = (self.process.communicate()[1] or b"").decode(errors="replace").split("\n")
+        code = self.process.returncode
+        return signal.Signals(-code).name if code < 0 else f"exit status {code}", next(filter(None, said[::-1]), "")
+
+
+class Workers:
+    """`jobs` workers, started when there is work for them."""
+
+    def __init__(self, work, jobs, judge=1):
+        self._work, self._jobs, self._judge = os.path.abspath(work), jobs, judge
         self._tasks = collections.deque()  # [game, sha256, answer or None, tries], in the order of the games
-        self._idle, self._busy = [], {}  # processes; stdout's number -> (process, task)
+        self._idle, self._busy = [], {}  # workers; stdout's number -> worker
 
     def put(self, game, sha256):
-        """Take on a game; returns at once unless all workers are at work, and games have piled up behind a slow one."""
+        """Take on a game; returns at once unless all workers are at work, or there is but one: then this process waits,
+        and no more than one core is used."""
         task = [game, sha256, None, 1]
         self._tasks.append(task)
-        if self._jobs == 1:
-            task[2] = answer(self._work, game, sha256)
-            return
         while not self._idle and len(self._busy) >= self._jobs:
             self.wait()
         self._give(task)
+        while self._jobs == 1 and self._busy:
+            self.wait()
 
     def is_full(self):
         """True if games have piled up behind a slow one, so that the next should not be put yet."""
@@ -63,9 +145,15 @@ class Workers:
         """True if an answer is still to come."""
         return bool(self._busy)
 
-    def wait(self, also=()):
-        """Wait until a worker has answered, or one of the files `also` can be read."""
-        for fd in select.select([*self._busy, *also], [], [])[0]:
+    def wait(self, also=(), waiting=contextlib.nullcontext):
+        """Wait until a worker has said something, or one of the files `also` can be read.
+
+        waiting(): a context in which a signal may raise Interrupted. An answer is not read in it: half of one is none.
+        Raises Problem if a worker cannot start.
+        """
+        with waiting():
+            ready = select.select([*self._busy, *also], [], [])[0]
+        for fd in ready:
             if fd in self._busy:
                 self._receive(fd)
 
@@ -77,52 +165,59 @@ class Workers:
 
     def close(self):
         """End the workers; what they were at is dropped."""
-        for process in [*self._idle, *(process for process, _ in self._busy.values())]:
-            process.kill()
-            process.communicate()
+        for worker in [*self._idle, *self._busy.values()]:
+            worker.end()
         self._idle, self._busy = [], {}
         self._tasks.clear()
 
     def _give(self, task):
-        process = self._idle.pop() if self._idle else subprocess.Popen(
-            [sys.executable, "-m", "lib.rows.workers", self._work], cwd=settings.ROOT, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, pipesize=_ANSWER,
-            start_new_session=True)  # Ctrl-C is not for it, not even while it starts
-        try:
-            process.stdin.write(json.dumps(task[:2]).encode() + b"\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it is dead: its end of stdout says so
-        self._busy[process.stdout.fileno()] = process, task
+        worker = self._idle.pop() if self._idle else _Worker(self._work, self._judge)
+        worker.give(task)
+        self._busy[worker.process.stdout.fileno()] = worker
 
     def _receive(self, fd):
-        process, task = self._busy.pop(fd)
+        worker = self._busy[fd]
         try:
-            task[2] = pickle.load(process.stdout)
-            self._idle.append(process)
-        except (EOFError, pickle.UnpicklingError):
-            process.communicate()
-            task[3] += 1
-            if task[3] <= _TRIES:
-                self._give(task)
-            else:
-                code = process.returncode
-                how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-                task[2] = "died", f"the encoder died on it ({how})"
+            if worker.receive():
+                self._idle.append(self._busy.pop(fd))
+        except EOFError:
+            del self._busy[fd]
+            self._mourn(worker)
+
+    def _mourn(self, worker):
+        """Have the task of a dead worker done by another; if it has had enough of them, it has failed."""
+        task, (how, said) = worker.task, worker.end()
+        if worker.stage == _STARTING:
+            raise Problem(f"a process that encodes games did not start ({how}){': ' * bool(said)}{said}")
+        task[3] += worker.stage == _WORKING
+        if task[3] <= _TRIES:
+            self._give(task)
+        else:
+            how = how if how != "SIGALRM" else f"not done in {DEADLINE} s"
+            task[2] = "died", f"the encoder died on it ({how})"
 
 
-def _main(work):
+def _main(work, judge, pid, talk):
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the deadline: it ends also what does not come back to Python
+    parent.end_with(pid)
     out = os.fdopen(os.dup(1), "wb")
+    os.dup2(talk, 2)
     os.dup2(2, 1)  # what the engine may print is no answer
+    os.close(talk)
     try:
+        os.write(out.fileno(), IDENTITY)
         for line in sys.stdin:
-            pickle.dump(answer(work, *json.loads(line)), out, pickle.HIGHEST_PROTOCOL)
+            os.write(out.fileno(), _TAKEN)
+            signal.setitimer(signal.ITIMER_REAL, DEADLINE)
+            found = answer(work, *json.loads(line), judge)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            pickle.dump(found, out, pickle.HIGHEST_PROTOCOL)
             out.flush()
     except BrokenPipeError:
         os._exit(1)  # nobody waits for it any more
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1])
+    _main(sys.argv[1], *map(int, sys.argv[2:]))

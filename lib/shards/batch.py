@@ -13,12 +13,12 @@ class Batch:
     """What one encoding process does. tally: how many games went which way, for the closing line."""
 
     def __init__(self, work, manifest, shard_rows, jobs=1, deep=False, layout="dense",
-                 waiting=contextlib.nullcontext, say=None, only=None):
+                 waiting=contextlib.nullcontext, say=None, only=None, judge=1):
         """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
 
-        jobs: as of lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a signal
-        may raise Interrupted; say(text): tells the user of each game that fails; only: the ids that may come, if that
-        is known, so that no other game's shard need be looked at.
+        jobs, judge: as of lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a
+        signal may raise Interrupted; say(text): tells the user of each game that fails; only: the ids that may come, if
+        that is known, so that no other game's shard need be looked at.
 
         What a killed run left unclaimed is claimed at once. Games whose shard is gone or damaged are due again; deep:
         damage is looked for in every byte. Raises OSError.
@@ -28,7 +28,7 @@ class Batch:
         layouts.require(layout)
         self.tally = collections.Counter()
         self._writer = None
-        self._workers, self._in_hand = Workers(work, jobs), set()
+        self._workers, self._in_hand = Workers(work, jobs, judge), set()
         self._rescued = commit.finish_interrupted(work, manifest, encoder.ENCODER)
         self._gone = verify.broken(work, manifest, deep, only)
 
@@ -53,7 +53,7 @@ class Batch:
 
         An id of None means that none is there just now: the file `source` can be read when there is. A game that cannot
         be encoded is `failed`, one whose bytes are not the recorded ones is `corrupt`, one whose file cannot be read is
-        counted as unreadable and stays as it is. Raises OSError; what was encoded
+        counted as unreadable and stays as it is. Raises OSError, Problem; what was encoded
         but not yet in place is dropped then, and is encoded again by the next run.
         """
         try:
@@ -61,8 +61,7 @@ class Batch:
             try:
                 for game in ids:
                     if game is None:
-                        with self._waiting():
-                            self._workers.wait([source])
+                        self._workers.wait([source], self._waiting)
                     elif self._is_ours(game):
                         self._in_hand.add(game)
                         self._workers.put(game, self.manifest.latest[game].get("sha256"))

@@ -3,11 +3,13 @@
 import datetime
 import time
 
+_FORM = "%Y-%m-%dT%H:%M:%SZ"
+
 
 def moment(text):
     """A manifest's time as a datetime in UTC, None if it is none, or none of this age."""
     try:
-        time = datetime.datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.timezone.utc)
+        time = datetime.datetime.strptime(str(text), _FORM).replace(tzinfo=datetime.timezone.utc)
     except ValueError:
         return None
     return time if 2000 <= time.year < 2100 else None
@@ -15,7 +17,7 @@ def moment(text):
 
 def utc(seconds):
     """A time in seconds since 1970 as the manifest writes it: UTC, whole seconds, Z."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    return time.strftime(_FORM, time.gmtime(seconds))
 
 
 def now():

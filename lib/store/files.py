@@ -92,6 +92,28 @@ def write(path, data):
         f.write(data)
 
 
+def write_all(found):
+    """Put bytes at many paths of one directory, {path: data}, each atomically and all durably; the disk is waited for
+    together, which is quicker than one by one."""
+    made = []
+    try:
+        for path, data in found.items():
+            made.append((temporary_path(path), path))
+            with naming(path), open(made[-1][0], "wb") as f:
+                f.write(data)
+        for temporary, path in made:
+            with naming(path), open(temporary, "rb") as f:
+                os.fsync(f.fileno())
+        while made:
+            os.rename(*made[-1])
+            made.pop()
+    finally:
+        for temporary, _ in made:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+    sync_dir(os.path.dirname(path))
+
+
 def sweep(directory):
     """Remove what dead processes of this host left aside in `directory`; of another, what is a day old."""
     with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:

@@ -19,6 +19,11 @@ def is_gid(text):
     return _GID.fullmatch(text) is not None
 
 
+def viewer(game, seat=None):
+    """The link to Tenhou's viewer of a game, from a seat (0..3) if one is given."""
+    return f"https://tenhou.net/0/?log={game}{'' if seat is None else f'&tw={seat}'}"
+
+
 def parse(text):
     """The game id in `text`, which may be a viewer link, a file name or a scrambled link; None if there is none."""
     found = _FOUND.fullmatch(text.strip())

@@ -3,8 +3,11 @@
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
 import re
+import socket
+import sys
 import tempfile
 
 from .clock import now
@@ -21,13 +24,9 @@ def held(path, what, pid=None):
 
     Raises Busy, naming the holder, at once; Problem if the file is closed to us.
     """
-    fd = _open(path)
+    while is_removed(fd := _take(path, what), path):  # while we waited for our turn
+        os.close(fd)
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(fd, 500, _HEAD + 1).decode(errors="replace").strip()
-            raise Busy(f"busy: {what} ({holder or 'holder unknown'}); try later") from None
         text = f"\npid {pid or os.getpid()} on {HOST}, since {now()}, in {os.getcwd()}\n".encode()
         with naming(path):
             stamp(fd, *stamps(fd))
@@ -35,6 +34,50 @@ def held(path, what, pid=None):
         yield fd
     finally:
         os.close(fd)
+
+
+def _take(path, what):
+    fd = _open(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with os.fdopen(fd):
+            raise _busy(what, fd) from None
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _busy(what, fd):
+    holder = os.pread(fd, 500, _HEAD + 1).decode(errors="replace").strip()
+    return Busy(f"busy: {what} ({holder or 'holder unknown'}); try later")
+
+
+def is_removed(fd, path):
+    """True if a lock file that is open is no more what `path` names: then it keeps nobody out."""
+    try:
+        return not os.path.samestat(os.fstat(fd), os.lstat(path))
+    except FileNotFoundError:
+        return True
+
+
+@contextlib.contextmanager
+def held_by_name(path, what):
+    """As `held`, but nobody can remove this lock: the kernel keeps it, and the file `path` only says who holds it.
+
+    Elsewhere than on Linux it keeps nobody out.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as name:
+        try:
+            if sys.platform == "linux":
+                name.bind(f"\0{hashlib.sha256(os.fsencode(path)).hexdigest()}")
+        except OSError as e:
+            if e.errno != errno.EADDRINUSE:
+                raise
+            with os.fdopen(_open(path)) as f:
+                raise _busy(what, f.fileno()) from None
+        yield
 
 
 def is_held(path):

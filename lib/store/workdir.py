@@ -30,6 +30,11 @@ def _xml(work):
     return os.path.join(work, "xml", "")
 
 
+def mjai(work, game):
+    """The path of a game's mjai file; raises Problem for anything that is not a game id."""
+    return path(work, "mjai", f"{os.path.basename(xml(work, game))[:-4]}.json.gz")
+
+
 def cache(work):
     """The directory of the shards."""
     return os.path.join(work, "cache")

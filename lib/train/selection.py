@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..rows.schema import ANKAN, CHI, KAKAN, NO_RIICHI, PASS, PON, RON, TSUMO
+from ..mahjong.action import ANKAN, CHI, KAKAN, NO_RIICHI, PASS, PON, RON, TSUMO
 
 # kind -> actions of which one at least must be legal. A row is of one of the first three kinds: the player's own turn,
 # the answer to what another plays, riichi or not with a tile chosen. The others say what could be done.

@@ -7,8 +7,9 @@ import itertools
 
 import numpy as np
 
+from ..mahjong.action import DISCARD_RED
 from ..rows import folded
-from ..rows.schema import ACTION_DIM, DISCARD_RED, TOKEN_FEATURES
+from ..rows.schema import ACTION_DIM, TOKEN_FEATURES
 
 PERMUTATIONS = np.array(list(itertools.permutations(range(3))))  # [which, suit]: what the suit becomes
 _TILE = np.tile(np.arange(256, dtype=np.uint8), (6, 1))

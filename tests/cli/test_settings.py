@@ -88,9 +88,9 @@ def test_an_optional_number_may_be_empty():
 
 
 WRONG = ["YEAR=20x4", "YEAR=1999", "YEAR=2098", "DELAY=abc", "DELAY=0.5", "MAX_NEW=lots", "MAX_NEW=1.5", "TIMEOUT=x",
-         "TIMEOUT=0", "MAX_REFUSALS=0", "SHARD_ROWS=0", "PIECE=0", "JOBS=0", "SHARD_LAYOUT=paced", "ROOMS=zz",
-         "TENHOU_URL=tenhou.net", "TENHOU_URL=http://:80", "USER_AGENT=é", "DISTRIBUTE=cloud", "REPAIR=yes", "DEEP=2",
-         "RETRY=true", "SBATCH=--comment='x"]
+         "TIMEOUT=0", "MAX_REFUSALS=0", "SHARD_ROWS=0", "PIECE=0", "JOBS=0", "JUDGE=0", "SHARD_LAYOUT=paced",
+         "ROOMS=zz", "TENHOU_URL=tenhou.net", "TENHOU_URL=http://:80", "USER_AGENT=é", "DISTRIBUTE=cloud",
+         "REPAIR=yes", "DEEP=2", "RETRY=true", "SBATCH=--comment='x"]
 
 
 @pytest.mark.parametrize("setting", WRONG)

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import made_rows as make
+import pytest
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).resolve().parents[2] / "bin" / "bench-cache"
 

@@ -12,7 +12,7 @@ SC = "250,0,250,-39,250,39,250,0"
 
 
 def test_a_hand_keeps_its_facts_and_events():
-    (found,), final = game.read(
+    (found,), final, _ = game.read(
         log(
             hand(
                 "0+5z 0-5z 1p55z 1-1m 0b *3p 2+2m 2r 2-2m 2R 0u",
@@ -39,14 +39,14 @@ def test_a_hand_keeps_its_facts_and_events():
 def test_who_is_away_passes_from_hand_to_hand():
     first = hand("0+5z 1b", drawn(owari=None), "<BYE who='2'/><UN n1='x'/>")
     second = hand("0+5z 2u 3b", drawn(owari=None))
-    hands, _ = game.read(log("<BYE who='0'/><UN n0='x' n1='y' n2='z' n3='w'/>", first, second, hand("", drawn())))
+    hands, _, _ = game.read(log("<BYE who='0'/><UN n0='x' n1='y' n2='z' n3='w'/>", first, second, hand("", drawn())))
     assert [set(found.away) for found in hands] == [set(), {2}, {3}]
     assert hands[0].events[-2:] == [(BYE, 2, None), (UN, 1, None)]
 
 
 @pytest.mark.parametrize("kind", ["yao9", "reach4", "ron3", "kan4", "kaze4", "nm", ""])
 def test_the_type_of_a_drawn_hand_is_kept(kind):
-    (found,), _ = game.read(log(hand("", drawn(type=kind or None))))
+    (found,), _, _ = game.read(log(hand("", drawn(type=kind or None))))
     assert found.events == [(ABORT, -1, kind)]
 
 

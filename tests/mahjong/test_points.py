@@ -1,6 +1,5 @@
 """Points: pao is the one way in which a log may differ from the engine."""
 
-from types import SimpleNamespace
 
 import pytest
 
@@ -18,9 +17,8 @@ def hand(win, after, dealer=0, honba=0):
 
 def held(win, engine, log, **more):
     scores = [25000 + change for change in engine]
-    result = SimpleNamespace(score=scores, renchan=False, n_honba=0, n_riichibo=0)
     found = hand(win, log, **more)
-    points.check(found, found.after, result)
+    points.check(found, found.after, scores, False, 0, 0)
 
 
 TSUMO, RON = Win(2, 2, (), 0), Win(2, 1, (), 0)
@@ -63,8 +61,19 @@ def test_any_other_difference_is_one(win, engine, log):
 
 def test_sticks_nobody_won_go_to_one_seat_at_the_end():
     found = hand(RON, (0, -8000, 8000, 0))
-    result = SimpleNamespace(score=list(found.after), renchan=False, n_honba=0, n_riichibo=2)
-    points.check(found, (25000, 17000, 35000, 25000), result)
+    engine = list(found.after), False, 0, 2
+    points.check(found, (25000, 17000, 35000, 25000), *engine)
     for final in ((26000, 17000, 34000, 25000), (25000, 17000, 34000, 25000), (25000, 17000, 36000, 25000)):
         with pytest.raises(Unencodable, match="final points do not follow"):
-            points.check(found, final, result)
+            points.check(found, final, *engine)
+
+
+def test_the_log_has_to_go_on_with_its_own_points_without_an_engine():
+    found = hand(RON, (0, -8000, 8000, 0))
+    points.follow(found, found._replace(points=found.after))
+    points.follow(found, (25000, 17000, 35000, 25000))
+    with pytest.raises(Unencodable, match="the next INIT does not follow"):
+        points.follow(found, found._replace(points=(25000, 17000, 33000, 24000)))
+    for final in ((26000, 17000, 34000, 25000), (25000, 17000, 33500, 25000), (25000, 16000, 34000, 25000)):
+        with pytest.raises(Unencodable, match="final points do not follow"):
+            points.follow(found, final)

@@ -10,13 +10,13 @@ from lib.mahjong.mjlog import Unencodable
 
 
 def only(*parts, **more):
-    (found,), _ = game.read(log(hand(*parts, **more)))
+    (found,), _, _ = game.read(log(hand(*parts, **more)))
     return found
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_engine_deals_and_draws_what_the_log_says(seed):
-    hands, _ = game.read(play(seed, hanchan=False))
+    hands, _, _ = game.read(play(seed, hanchan=False))
     for found in hands:
         tiles = wall.build(found)
         assert sorted(tiles) == list(range(136))

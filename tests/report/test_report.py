@@ -17,8 +17,10 @@ from flows import ROOT, environment, script
 from modules import MODULES, SCRIPTS, imported
 from support import event, game
 
-from lib.report.played_games import by_month_and_type, months, table_name
+from lib.mahjong import table_type
+from lib.report.played_games import by_month_and_type, months
 from lib.rows import schema
+from lib.store import gid
 from lib.train.reader import Cache
 from lib.train.sample import DELTA_EDGES, FINAL_EDGES, sample
 
@@ -108,7 +110,7 @@ def test_months_without_games_are_there_but_no_centuries():
     ("0009", "ippan hanchan"), ("0089", "joukyuu hanchan"), ("0029", "tokujou hanchan"), ("0841", "other rules"),
     ("00af", "houou hanchan, no red fives, no open tanyao"), ("0000", "other rules")])
 def test_table_types_have_names(code, name):
-    assert table_name(code) == name
+    assert table_type.name(code) == name
 
 
 def test_nothing_but_the_report_needs_matplotlib():
@@ -209,8 +211,10 @@ def test_the_page_is_one_file_without_network_and_scripts(drawn_once):
     text, page = drawn_once
     assert page.tags.count("svg") == 3 + 2 + 6
     assert not {"script", "link", "img", "iframe", "object", "base", "form"} & set(page.tags)
-    assert all(link.startswith("#") for link in page.links) and "default-src 'none'" in text
-    assert not re.findall(r"url\((?!#)|@import|https?://(?!www\.w3\.org/)", text)
+    viewer = rf'<a href="https://tenhou\.net/0/\?log={gid.PATTERN}" rel="noreferrer">'  # asked only by who clicks
+    assert re.search(viewer, text) and "default-src 'none'" in text
+    assert all(link.startswith(("#", gid.viewer(""))) for link in page.links)
+    assert not re.findall(r"url\((?!#)|@import|https?://(?!www\.w3\.org/)", re.sub(viewer, "", text))
 
 
 @drawn

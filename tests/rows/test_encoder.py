@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from lib.demo.rigged_walls import RIGS
 from lib.demo.selfplay import play
+from lib.mahjong.action import NO_RIICHI, PASS, RIICHI, TSUMO
 from lib.rows.encoder import ENCODER, Unencodable, encode_game
-from lib.rows.schema import ARRAYS, FIELD_VOCAB, NO_RIICHI, PASS, RIICHI, TSUMO
+from lib.rows.schema import ARRAYS, FIELD_VOCAB
 
 HEAVENLY = log(
     hand(

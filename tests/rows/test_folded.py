@@ -96,6 +96,8 @@ def test_a_scalar_that_does_not_follow_from_the_tokens_is_refused(value):
     used = np.argwhere(rows["scalars"][40])
     scores = rows["tokens"][40, :, 0] == folded.SCORE  # column 0 of these says what the points were: any may be
     for place, column in used[~scores[used[:, 0]] | (used[:, 1] == 1)].tolist():
+        if rows["scalars"][40, place, column] == value:
+            continue
         changed = rows | {"scalars": rows["scalars"].copy()}
         changed["scalars"][40, place, column] = value
         with pytest.raises(ValueError, match="scalars"):

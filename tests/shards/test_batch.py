@@ -85,7 +85,8 @@ def test_a_game_that_cannot_be_encoded_fails_with_its_reason_leaves_no_row_and_i
 def test_another_version_of_the_encoder_tries_again_what_failed(work, encoder, monkeypatch):
     gid = downloaded(work, 1, log(1))
     with monkeypatch.context() as patch:
-        patch.setattr(encoder, "encode_folded", lambda data: (_ for _ in ()).throw(encoder.Unencodable("hand 3: no")))
+        no = encoder.Unencodable("hand 3: no")
+        patch.setattr(encoder, "encode_folded", lambda data, judged: (_ for _ in ()).throw(no))
         assert encode(work, [gid])[0] == []
     assert encode(work, [gid])[0] == []
     monkeypatch.setattr(encoder, "ENCODER", {"name": "synthetic", "version": "2"})
@@ -124,9 +125,9 @@ def test_an_event_appended_meanwhile_is_not_overruled(work, encoder, monkeypatch
     gid = downloaded(work, 1, b"<mjloggm></mjloggm>")
     encode_folded = encoder.encode_folded
 
-    def slow(data):
+    def slow(data, judged):
         downloaded(work, 1, log(1))
-        return encode_folded(data)
+        return encode_folded(data, judged)
 
     monkeypatch.setattr(encoder, "encode_folded", slow)
     assert encode(work, [gid])[0] == []

@@ -54,3 +54,8 @@ def test_what_parse_returns_is_always_safe_as_a_file_name(text):
     found = gid.parse(text)
     assert found is None or (gid.is_gid(found) and os.path.basename(found) == found and found.isascii()
                              and found.isprintable() and gid.parse(found) == found)
+
+
+def test_a_link_to_the_viewer_gives_back_its_game():
+    assert gid.viewer(PLAIN, 2) == f"https://tenhou.net/0/?log={PLAIN}&tw=2"
+    assert {gid.parse(gid.viewer(PLAIN, seat)) for seat in (None, 0, 1, 2, 3)} == {PLAIN}

@@ -155,3 +155,39 @@ def test_tiles_and_actions_have_their_usual_names():
 def test_the_label_is_named_as_it_is_numbered(work, printed):
     labels = np.concatenate([make.of(log)["labels"] for _, log in make.games(3)])
     assert [notation.ACTIONS.index(r["label"]) for r in printed] == labels.tolist()
+
+
+def test_each_row_links_to_its_game_from_the_seat_of_its_player(printed):
+    assert {r["seat"] for r in printed} == {0, 1, 2, 3}
+    for r in printed:
+        assert r["link"] == f"https://tenhou.net/0/?log={r['gid']}&tw={r['seat']}"
+
+
+def shown(work, *arguments):
+    """What --pretty prints, a list of lines for each decision."""
+    command = [sys.executable, SCRIPT, "--work", work, "--pretty", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [block.splitlines() for block in done.stdout.split("\n\n")]
+
+
+def test_what_is_printed_to_be_read_says_what_the_row_says(work, printed):
+    blocks = shown(work)
+    assert len(blocks) == len(printed)
+    for lines, r in zip(blocks, printed, strict=True):
+        table, players, rest = lines[0], lines[1:5], dict(line.split(None, 1) for line in lines[5:])
+        assert table.startswith(f"{r['round']}, {r['honba']} honba, {r['sticks']} sticks, {r['left']} tiles left")
+        assert table.endswith(r["indicators"])
+        for line, player in zip(players, r["players"], strict=True):
+            for text in (player["who"], player["wind"], f"{player['score']:,}", player["river"], *player["melds"]):
+                assert text in line
+            assert ("riichi" in line) == player["riichi"]
+        assert rest["hand"].split() == [r["tiles"], *(["drawn", r["drawn"]] if r["drawn"] else [])]
+        assert rest["asked"] == r["asked"] + (f", {r['on']}" if r["on"] else "")
+        assert rest["legal"].split(", ") == r["legal"] and rest["done"] == r["label"]
+        assert f"{r['hand_delta']:+,} " in rest["ended"] and rest["ended"].endswith(f"{r['final_score']:,}")
+        assert rest["link"].startswith(f"{r['link']}  hand {r['hand']}, decision {r['step']}")
+
+
+def test_what_is_printed_to_be_read_can_be_chosen_too(work, printed):
+    (lines,) = shown(work, "--where", "label=riichi", "--limit", "1")
+    assert "done   riichi" in lines

@@ -13,7 +13,8 @@ import made_rows as make
 import pytest
 from flows import ROOT, environment, script
 
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+README = (ROOT / "README.md").read_text().replace("from paipu_cache.", "from lib.")  # what pip calls lib/
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.S)
 
 
 @pytest.fixture(scope="module")

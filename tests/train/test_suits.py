@@ -6,7 +6,8 @@ import made_rows as make
 import numpy as np
 import pytest
 
-from lib.rows import encoder, folded, schema
+from lib.mahjong import action
+from lib.rows import encoder, folded
 from lib.train import suits
 
 
@@ -63,7 +64,7 @@ def test_winds_dragons_and_calls_stay():
     rows = make.of(make.games(1)[0][1])
     n = len(rows["labels"])
     swapped = permute(rows, np.full(n, 5))
-    fixed = [*range(27, 34), *range(schema.CHI, schema.ACTION_DIM)]
+    fixed = [*range(27, 34), *range(action.CHI, action.COUNT)]
     assert np.array_equal(swapped["action_mask"][:, fixed], rows["action_mask"][:, fixed])
     assert np.array_equal(swapped["tokens"][..., [0, 2, 3]].sum(), rows["tokens"][..., [0, 2, 3]].sum())
     make.assert_equal(permute(swapped, np.full(n, 5)), rows)  # manzu and souzu, there and back

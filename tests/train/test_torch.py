@@ -200,6 +200,6 @@ def test_the_training_lines_of_the_readme_train(work, capsys):
                 if "optimizer" in block)
     assert len(block.splitlines()) <= 24
     torch.manual_seed(0)
-    exec(block.replace("data/demo/cache", str(work / "cache")), {})
+    exec(block.replace("data/demo/cache", str(work / "cache")).replace("from paipu_cache.", "from lib."), {})
     losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()]
     assert len(losses) == 3 and losses[-1] < losses[0] < 4

@@ -105,6 +105,7 @@ def whole(tmp_path_factory, logs):
     return work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_check_names_it_and_says_what_mends_it_and_that_does(tmp_path, whole, logs, damage):
     work, (harm, words, commands) = faulty.copy(whole, tmp_path), DAMAGES[damage]
@@ -126,6 +127,7 @@ def test_check_names_it_and_says_what_mends_it_and_that_does(tmp_path, whole, lo
     faulty.assert_clean(work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [0.01, 0.2, 0.37, 0.5, 0.66, 0.81, 0.95])
 def test_a_manifest_cut_anywhere_is_mended_by_a_run_without_encoding_again(tmp_path, whole, part):
     work = faulty.copy(whole, tmp_path)
@@ -139,6 +141,7 @@ def test_a_manifest_cut_anywhere_is_mended_by_a_run_without_encoding_again(tmp_p
     faulty.assert_clean(work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [0, 0.3, 0.6, 0.9])
 def test_a_manifest_cut_anywhere_is_recovered_even_without_the_logs(tmp_path, whole, part):
     work = faulty.copy(whole, tmp_path)

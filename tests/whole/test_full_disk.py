@@ -12,6 +12,8 @@ import faulty
 import pytest
 from flows import ROOT, make, script, stand_in
 
+pytestmark = pytest.mark.slow
+
 WRITERS = [writer for writer in faulty.WRITERS if "parquet" not in writer]
 
 

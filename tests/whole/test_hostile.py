@@ -246,6 +246,7 @@ def test_a_page_that_unpacks_to_too_much_is_passed_over_and_the_other_pages_are_
     quick_and_small(seconds, memory)
 
 
+@pytest.mark.slow
 def test_a_zip_whose_pages_together_unpack_to_too_much_is_refused(tmp_path):
     page = gzip.compress(b"x" * 999 + b"\n" * (60 * MB), 9)
     with zipfile.ZipFile(tmp_path / "year.zip", "w") as z:
@@ -302,6 +303,7 @@ def test_a_log_that_is_far_too_long_is_refused_quickly_by_adopt_and_encode(tmp_p
     assert len((tmp_path / "manifest.jsonl").read_bytes()) < 2000
 
 
+@pytest.mark.slow
 def test_a_log_of_gigabytes_does_not_get_into_memory(tmp_path):
     (tmp_path / "xml").mkdir()
     with open(tmp_path / "xml" / f"{game(1)}.txt", "wb") as f:
@@ -349,6 +351,7 @@ DRIPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", DRIPS)
 def test_a_server_that_drips_is_given_up_in_a_few_times_timeout_and_the_next_game_is_asked_for(tmp_path, what):
     def answer(handler):

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from support import ENCODER, SyntheticEncoder, findings, game, log, noise, npy, put, sha
+from support import ENCODER, SyntheticEncoder, encode_here, findings, game, log, noise, npy, put, sha
 
 from lib.logs import adopt, repair
 from lib.logs import verify as logs_verify
 from lib.manifest import Manifest
-from lib.rows import workers
 from lib.shards import batch, commit, compaction, index, policy, reading, recovery
 from lib.store import files, workdir
 from lib.store.errors import Problem
@@ -37,8 +36,7 @@ class Pipeline(RuleBasedStateMachine):
         self.handles = [Manifest(self.work), Manifest(self.work)]
         self.bytes, self.broken = {}, set()
         self.patch = pytest.MonkeyPatch()
-        for module in (batch, workers):
-            self.patch.setattr(module, "encoder", SyntheticEncoder())
+        encode_here(self.patch, SyntheticEncoder())
 
     def teardown(self):
         try:

@@ -11,6 +11,8 @@ import faulty
 import pytest
 from flows import ROOT, environment, make, script, stand_in, start_make
 
+pytestmark = pytest.mark.slow
+
 HALF, UNSYNCED, SYNCED = (f"{how} */manifest.jsonl" for how in ("half write", "before fsync", "after fsync"))
 XML_ASIDE, XML_RENAMED = "before rename */xml/2*.txt", "after rename */xml/2*.txt"
 SHARD_HALF, SHARD_ASIDE = "before fsync */cache/.tmp-*.npy", "before rename */cache/shard_*"

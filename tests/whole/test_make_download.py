@@ -15,7 +15,7 @@ import time
 import zipfile
 
 import pytest
-from flows import ROOT, cache, environment, make, records, script, stand_in, start_make
+from flows import ROOT, cache, environment, forget, make, records, script, stand_in, start_make
 from test_full_disk import forbid_everything
 from test_hostile import reply, server
 
@@ -23,7 +23,7 @@ from lib.cli import settings
 from lib.download import pause
 from lib.manifest import Manifest
 from lib.store import locks
-from lib.store.errors import Problem
+from lib.store.errors import Busy, Problem
 
 YEAR = "YEAR=2024"
 NOW = str(datetime.datetime.now(settings.JAPAN).year)  # a running year
@@ -39,6 +39,7 @@ def asked(requests):
     return [r["gid"] for r in requests if r["gid"]]
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_every_game_is_encoded_once_and_asked_for_once(tmp_path):
     work, delay, chance = tmp_path / "w", 0.25, random.Random(5)
     with stand_in(tmp_path, "--games", 25) as (url, log):
@@ -81,6 +82,7 @@ def test_nothing_to_do_asks_the_server_for_nothing_and_says_so(tmp_path):
         assert len(log()) == before
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_repaired_and_fetched_again(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 2) as (url, _):
@@ -97,6 +99,7 @@ def test_a_damaged_file_is_repaired_and_fetched_again(tmp_path):
         assert cache(work) == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "reason"), [
     ("404", "HTTP 404"), ("503", "HTTP 503"), ("empty", "empty body"), ("short", "short body"),
     ("html", "HTML page instead of a log"), ("reset", "connection reset"), ("slow", "timed out after 1 s"),
@@ -185,6 +188,20 @@ def test_a_wish_that_was_noted_before_the_clock_was_set_back_by_years_does_not_h
         os.unlink(path)
 
 
+@pytest.mark.parametrize("here", ["XXX+9", "XXX-9"])
+def test_a_wish_without_a_zone_is_in_universal_time_wherever_we_are(tmp_path, here):
+    def wish(handler):
+        reply(handler, b"", 503, Retry_After=date_in(21600).removesuffix(" GMT"))
+
+    with server(wish) as (url, asked):
+        now = time.time()
+        done = script("fetch-paipu", "--work", tmp_path, A, settings={"TENHOU_URL": url, "DELAY": "0", "TZ": here})
+        forget(url)
+    told = re.search(r"asks us to stay away until (\S+) \(HTTP", done.stderr)
+    assert told and len(asked) == 1, done.stderr
+    assert 5.9 < (calendar.timegm(time.strptime(told[1], "%Y-%m-%dT%H:%M:%SZ")) - now) / 3600 < 6.1
+
+
 @pytest.mark.parametrize("timeout", [0.01, 10**9])
 def test_an_answer_has_a_time_limit_with_any_timeout(tmp_path, timeout):
     with stand_in(tmp_path, "--games", 1) as (url, _):
@@ -217,6 +234,51 @@ def test_of_two_fetchers_of_a_machine_one_is_busy(tmp_path):
         assert first.wait() == 0
         first.stdout.close()
         assert max(r["in_flight"] for r in log()) == 1
+
+
+def test_a_lock_file_that_is_removed_does_not_let_a_second_session_ask_and_its_times_are_there_again(tmp_path):
+    with stand_in(tmp_path, "--games", 8) as (url, log):
+        settings = {"TENHOU_URL": url, "DELAY": "0.5"}
+        assert script("fetch-index", "--work", tmp_path / "a", "--year", 2024, settings=settings).returncode == 0
+        ids = script("extract-ids", "--work", tmp_path / "a", "--year", 2024).stdout
+        path = locks.machine_path("fetch-" + url.removeprefix("http://"))
+        first = subprocess.Popen([sys.executable, ROOT / "bin" / "fetch-paipu", "--work", tmp_path / "a", *ids.split()],
+                                 env=environment(**settings), stdout=subprocess.PIPE, text=True)
+        first.stdout.readline()
+        os.unlink(path)
+        for name, *args in (["fetch-paipu", *ids.split()], ["fetch-index", "--year", 2024]):
+            second = script(name, "--work", tmp_path / "b", *args, settings=settings)
+            assert second.returncode == 75 and "busy: another process of this machine is asking" in second.stderr
+        first.stdout.readline()
+        with open(path, "rb") as f:
+            assert time.time() - locks.stamps(f.fileno())[0] / 1e9 < 2
+            assert f"pid {first.pid} on ".encode() in f.read()
+        assert len(first.stdout.read().split()) == 6 and first.wait() == 0
+        first.stdout.close()
+        os.unlink(path)  # nobody knows any more when the last request was
+        assert script("fetch-index", "--work", tmp_path / "b", "--year", 2024, settings=settings).returncode == 0
+        times = [r["start"] for r in log()]
+        assert max(r["in_flight"] for r in log()) == 1 and min(b - a for a, b in itertools.pairwise(times)) >= 0.5
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    ("https://tenhou.net", "https://TENHOU.net"), ("https://tenhou.net", "https://tenhou.net:443"),
+    ("https://tenhou.net", "https://www.tenhou.net"), ("https://tenhou.net", "http://tenhou.net.:80/x"),
+    ("http://Example.test:80", "http://example.test"), ("http://a@127.0.0.1:8000", "http://127.0.0.1:8000/")])
+def test_a_server_has_one_lock_however_its_address_is_written(tmp_path, monkeypatch, one, other):
+    monkeypatch.setattr(locks, "machine_path", lambda name: str(tmp_path / name))
+    with pause.held(one, 5), pytest.raises(Busy), pause.held(other, 5):
+        pass
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    ("https://tenhou.net", "https://eviltenhou.net"), ("http://example.test:81", "http://example.test"),
+    ("http://127.0.0.1:8000", "http://127.0.0.1:8001")])
+def test_two_servers_have_two_locks(tmp_path, monkeypatch, one, other):
+    monkeypatch.setattr(locks, "machine_path", lambda name: str(tmp_path / name))
+    with pause.held(one, 5), pause.held(other, 5):
+        assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("closed", ["another user's", "a link"])
@@ -436,6 +498,7 @@ def test_max_new_caps_the_downloads_of_a_run(tmp_path):
         assert len(records(work)) == 2
 
 
+@pytest.mark.slow
 def test_a_duplicate_is_recorded_and_its_file_deleted(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 4, "--duplicates", 1) as (url, _):
@@ -517,6 +580,7 @@ def test_a_page_in_the_place_of_the_zip_ends_the_run_with_a_line_and_the_list_of
     assert not (tmp_path / "game_ids_2024.txt").exists() and "nothing to download" in done.stderr
 
 
+@pytest.mark.slow
 def test_logs_that_are_refused_for_good_keep_no_other_waiting(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 12, "--fault", "404", "--fault-ids", "0.5") as (url, log):

@@ -1,36 +1,56 @@
 """make setup: which interpreters it takes, and when it makes .venv anew. Stand-ins for Python; nothing is installed."""
 
+import fcntl
+import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 from flows import ROOT, environment
 
+# what it is asked for its version, or to make a venv, it does; what the script has it run, the real one runs
 FAKE = """#!/bin/bash
 case "$*" in
-  -c*) echo {version} ;;
-  "-m venv .venv") mkdir -p .venv/bin; cp "$0" .venv/bin/python; echo made with {version} ;;
+  "-c import sys"*) echo {version} ;;
+  "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; echo made with {version} ;;
   --version) echo Python {version} ;;
-  "-m pip install"*) [ ! -e no-network ] ;;
+  "-m pip install"*) sleep 0.2; echo "$PWD ${{@:5}}" >>pip.log; [ ! -e no-network ] ;;
+  "-m lib.cli.makeline") ;;
+  *) exec {real} "$@" ;;
 esac
 """
 
 
 @pytest.fixture
-def setup(tmp_path):
-    """A function that runs `make setup` in a copy of the tree, with stand-ins called python<version>."""
-    for name in ("Makefile", "config.mk", "requirements.txt"):
+def start(tmp_path):
+    """A function that starts `make setup` in a copy of the tree, with stand-ins called python<version>."""
+    for name in ("Makefile", "config.mk", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
+    for name in ("bin", "lib"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "path").mkdir()
     for name, version in [("python3", "3.11"), *((f"python{v}", v) for v in ("2.7", "3.9", "3.10", "3.13", "3.14"))]:
-        (tmp_path / "path" / name).write_text(FAKE.format(version=version))
+        (tmp_path / "path" / name).write_text(FAKE.format(version=version, real=sys.executable))
         (tmp_path / "path" / name).chmod(0o755)
     (tmp_path / "path" / "jq").symlink_to("python3")
 
     def run(*args, **settings):
         env = environment(**settings)
-        return subprocess.run(["make", "setup", *args], cwd=tmp_path, capture_output=True, text=True,
-                              env=env | {"PATH": f"{tmp_path / 'path'}:{env['PATH']}"})
+        return subprocess.Popen(["make", "setup", *args], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, env=env | {"PATH": f"{tmp_path / 'path'}:{env['PATH']}"})
+
+    return run
+
+
+@pytest.fixture
+def setup(start):
+    """A function that runs `make setup` there; returns the CompletedProcess."""
+
+    def run(*args, **settings):
+        with start(*args, **settings) as process:
+            out, err = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     return run
 
@@ -40,11 +60,12 @@ def setup(tmp_path):
     ("python3.14", "Python 3.14 is too new"), ("/no/such/python", "PYTHON=/no/such/python does not run")])
 def test_an_interpreter_that_will_not_do_is_refused_in_a_line_and_costs_no_venv(setup, tmp_path, python, why):
     for there in (False, True):  # a good .venv is left alone
+        before = os.path.realpath(tmp_path / ".venv")
         done = setup(f"PYTHON={python}")
         line, make = done.stderr.splitlines()
         assert line == f"setup: {why}: 3.10 to 3.13 is needed, e.g. make setup PYTHON=python3.12"
         assert done.returncode == 2 and make.startswith("make: ***") and done.stdout == ""
-        assert (tmp_path / ".venv" / ".ready").exists() == (tmp_path / ".venv").exists() == there
+        assert os.path.realpath(tmp_path / ".venv") == before and (tmp_path / ".venv").exists() == there
         assert setup("PYTHON=python3.13").returncode == 0
 
 
@@ -56,9 +77,40 @@ def test_a_venv_is_made_once_and_anew_when_another_version_is_named(setup):
     assert setup(PYTHON="python3.10").stdout.startswith("made with 3.10\n")
 
 
-def test_a_half_made_venv_is_made_anew(setup, tmp_path):
+def test_a_venv_is_made_anew_when_the_pinned_packages_change_and_not_when_a_rule_of_the_linter_does(setup, tmp_path):
+    setup()
+    text = (tmp_path / "pyproject.toml").read_text()
+    (tmp_path / "pyproject.toml").write_text(text.replace("line-length = 120", "line-length = 100"))
+    assert "made" not in setup().stdout
+    (tmp_path / "pyproject.toml").write_text(text.replace("tqdm==", "tqdm>="))
+    assert "made" in setup().stdout
+
+
+def test_what_cannot_be_finished_leaves_the_venv_of_before_and_is_tried_again(setup, tmp_path):
     (tmp_path / "no-network").touch()
-    assert setup("PYTHON=python3.10").returncode == 2 and not (tmp_path / ".venv" / ".ready").exists()
+    assert setup("PYTHON=python3.10").returncode == 2 and not (tmp_path / ".venv").exists()
     (tmp_path / "no-network").unlink()
-    (tmp_path / ".venv" / "left-over").touch()
-    assert setup().stdout.startswith("made with 3.11\n") and not (tmp_path / ".venv" / "left-over").exists()
+    assert setup().stdout.startswith("made with 3.11\n")
+    before = os.path.realpath(tmp_path / ".venv")
+    (tmp_path / "no-network").touch()
+    assert setup("PYTHON=python3.10").returncode == 2 and os.path.realpath(tmp_path / ".venv") == before
+    assert setup().returncode == 0
+
+
+def test_two_that_set_up_at_the_same_time_make_one_venv(start, tmp_path):
+    with start() as one, start() as other:
+        printed = one.communicate()[0] + other.communicate()[0]
+    assert one.returncode == other.returncode == 0
+    assert printed.count("made with") == 1 and printed.count("Python 3.11 in .venv") == 2
+
+
+def test_a_venv_that_a_script_uses_stays_until_it_has_ended(setup, tmp_path):
+    setup()
+    used = os.path.realpath(tmp_path / ".venv")
+    with open(f"{used}/.in-use") as f:
+        fcntl.flock(f, fcntl.LOCK_SH)
+        for version in ("3.13", "3.10", "3.13"):
+            assert setup(f"PYTHON=python{version}").returncode == 0
+        assert os.path.realpath(tmp_path / ".venv") != used and os.path.exists(used)
+    setup("PYTHON=python3.10")
+    assert not os.path.exists(used) and len([e for e in os.scandir(tmp_path / ".venvs") if e.is_dir()]) == 2

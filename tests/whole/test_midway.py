@@ -17,12 +17,12 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support import SyntheticEncoder, game, log, noise, put, sha
+from support import SyntheticEncoder, encode_here, game, log, noise, put, sha
 
 from lib.logs import adopt, repair
 from lib.logs import verify as logs_verify
 from lib.manifest import Manifest
-from lib.rows import schema, workers
+from lib.rows import schema
 from lib.shards import batch, commit, compaction, index, reading, recovery, writing
 from lib.shards import verify as shards_verify
 from lib.store import files, workdir
@@ -58,8 +58,7 @@ class Midway(RuleBasedStateMachine):
         self.encoders, self.compactors = [], []
         self.intruder, self.asides = None, itertools.count()
         self.patches = pytest.MonkeyPatch()
-        for module in (batch, workers):
-            self.patches.setattr(module, "encoder", SyntheticEncoder())
+        encode_here(self.patches, SyntheticEncoder())
         temporary_path, finish = files.temporary_path, writing.Writer.finish
         # one process has one name, and here are several in one
         self.patches.setattr(files, "temporary_path", lambda path: f"{temporary_path(path)}-{next(self.asides)}")

@@ -19,6 +19,8 @@ from lib.rows import schema
 from lib.shards import reading
 from lib.train.reader import Cache
 
+pytestmark = pytest.mark.slow
+
 ENCODE = "encode-batch", "--queued", "--shard-rows", "1", "--jobs", "1"
 
 

@@ -1,0 +1,71 @@
+"""What make was called with: settings and targets, checked before anything is done.
+
+`python3 -m lib.cli.makeline` does it, as the first step of each target; with `help` it lists the settings instead.
+"""
+
+import os
+import re
+import sys
+
+from ..store.errors import Usage
+from . import settings
+
+# what make may be given beside settings
+_OTHERS = {"RUN_PID", "LAYOUT", "TORTURE", "TORCH", "PYTEST_ARGS", "PARALLEL_SSH", "MAKEFLAGS", "SHELL", "TMPDIR",
+           "http_proxy", "https_proxy", "no_proxy"}
+
+
+def given(makeflags):
+    """name -> value, as it was written, of the variables of make's command line, which MAKEFLAGS ends with."""
+    _, dashes, words = f" {makeflags}".partition(" -- ")
+    found = {}
+    for word in re.findall(r"(?:\\.|[^\s\\])+", words) if dashes else []:
+        name, _, value = re.sub(r"\\(.)", r"\1", word).partition("=")
+        found[name.rstrip(":+?")] = value.replace("$$", "$").strip()
+    return found
+
+
+def targets():
+    """The targets of the Makefile."""
+    with open(os.path.join(settings.ROOT, "Makefile"), encoding="utf-8") as f:
+        return set(re.findall(r"^([a-z-]+):.*  ## ", f.read(), re.M))
+
+
+def check():
+    """Raise Usage for a setting or target that there is not, and for a path that make reads otherwise than written."""
+    if os.environ.get("MAKELEVEL") != "1":
+        return  # a make that another Makefile calls has what is not meant for it
+    line = given(os.environ.get("MAKEFLAGS", ""))
+    for name in line:
+        if name not in settings.defaults() and name not in _OTHERS:
+            raise Usage(f"{name} is no setting: make help lists them")
+    for name in os.environ.get("GOALS", "").split():
+        if name not in targets():
+            raise Usage(f"{name} is no target: make help lists them")
+    if ("convert" in os.environ.get("GOALS", "").split()) != bool(line.get("LAYOUT")):
+        raise Usage("LAYOUT goes with make convert, as in make convert LAYOUT=parquet (new shards: SHARD_LAYOUT)")
+    for name in ("WORK", "IDS"):  # in the environment they stand without what means something to make
+        if name in line and (line[name] or name == "WORK"):
+            settings.parse_path(line[name], name)
+
+
+def listing():
+    """Yield lines about all settings: their values as they are now, and what they are."""
+    for name, default, what in settings.knobs():
+        value = os.environ.get(name, default).strip() or "-"
+        if len(value) > 14:
+            yield f"  {name:15} {value}"
+            value = name = ""
+        yield f"  {name:15} {value:14} {what}"
+
+
+if __name__ == "__main__":
+    try:
+        check()
+        if sys.argv[1:] == ["help"]:
+            print(*listing(), sep="\n")
+        else:
+            settings.check()
+    except Usage as e:
+        print(e, file=sys.stderr)
+        sys.exit(e.status)
