@@ -38,6 +38,8 @@ class Batches(torch.utils.data.IterableDataset):
         known = dict(zip(("rank", "world"), _ranks(), strict=True))
         known |= {name: value for name, value in (("rank", rank), ("world", world)) if value is not None}
         options.setdefault("columns", None if options.get("ragged") else PADDED)
+        if {"origin", "outcome"} & set(options["columns"] or ()):
+            raise ValueError("origin, outcome: PyTorch has no type for them: name their fields, like hand_delta")
         self.cache, self._options = cache, {"size": size, **options, **known}
         next(cache.batches(**self._options, start=2**40), None)  # an option that cannot be is told now
         counted = {name: options[name] for name in ("split", "drop_last", "select") if name in options}

@@ -171,6 +171,8 @@ def test_a_state_of_another_cache_of_other_options_or_workers_is_refused_in_word
 def test_options_that_cannot_be_are_told_when_the_dataset_is_made(c):
     with pytest.raises(ValueError, match="columns"):
         Batches(c, 64, columns=["reward"])
+    with pytest.raises(ValueError, match="their fields"):
+        Batches(c, 64, columns=["tokens", "outcome"])
     with pytest.raises(ValueError, match="at least"):
         Batches(c, 0)
 
