@@ -5,10 +5,12 @@ MAKEFLAGS += -r
 .SUFFIXES:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: run check status watch report export-mjai rebuild-index compact recover demo bench setup test test-all torture
-.PHONY: convert train-demo help venv settings
+.PHONY: run import check status watch report export-mjai rebuild-index compact recover purge demo bench setup test
+.PHONY: convert train-demo test-all torture help venv settings
 
 include config.mk
+# before make takes it for something of its own, and does it
+$(foreach k,WORK IDS YEAR,$(if $(findstring $$,$(value $k)),$(error $k='$(value $k)': must have no $$)))
 # for lib/cli/makeline.py, which checks what make was called with
 export GOALS := $(MAKECMDGOALS)
 # the scripts of a run end when the make that the user started ends, however it ends; a number means it only here
@@ -24,15 +26,15 @@ SPREAD := $(if $(filter-out local,$(DISTRIBUTE)),bin/distribute )
 run: venv settings  ## check, adopt, download, encode, index, status: everything that is left to do
 	@bin/with-lock --create -- bash -uo pipefail -c '\
 	  bin/check-first $(QUIET); \
-	  bin/adopt-xml $(QUIET) </dev/null >/dev/null || exit; \
+	  bin/adopt-xml $(QUIET) --all </dev/null >/dev/null || exit; \
 	  status=0; ids=$$(bin/update-ids $(QUIET)) || status=$$?; \
 	  bin/fetch-paipu $(QUIET) --queued <"$$ids" | \
 	    $(SPREAD)bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
 	  bin/rebuild-index $(QUIET) & table=$$(bin/manifest-status $(QUIET)) || status=$$?; \
 	  wait $$! || status=$$?; $(if $(QUIET),,echo "$$table";) exit $$status'
 
-check: venv settings  ## hold files and shards against the manifest; REPAIR=1 deletes damaged XML files and queues their games
-	@status=0; $(SPREAD)bin/verify-xml $(QUIET) </dev/null 2>&1 || status=$$?; \
+check: venv settings  ## hold files and shards against the manifest; REPAIR=1 moves damaged XML files to trash/, queues what is lost
+	@status=0; $(SPREAD)bin/verify-xml $(QUIET) --all </dev/null 2>&1 || status=$$?; \
 	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; \
 	  bin/rebuild-index $(if $(filter 1,$(REPAIR)),$(QUIET),--check) 2>&1 || status=$$?; exit $$status
 
@@ -47,7 +49,10 @@ report: venv settings  ## write <work>/report.html: how it stands and how it wen
 	@bin/report
 
 export-mjai: venv settings  ## write all games as mjai events, for Mortal: <work>/mjai/<game id>.json.gz
-	@bin/export-mjai $(QUIET) </dev/null >/dev/null
+	@bin/export-mjai $(QUIET) --all </dev/null >/dev/null
+
+import: venv settings  ## take in the logs in FROM: a folder, zip, tar, file or SQLite database; make run does the rest
+	@bin/import-logs $(QUIET) >/dev/null
 
 rebuild-index: venv settings  ## write cache/index.json anew
 	@bin/rebuild-index
@@ -61,8 +66,11 @@ convert: compact  ## write all shards anew in LAYOUT=parquet or LAYOUT=dense
 
 recover: venv settings  ## rebuild a lost or broken manifest from the shards and xml/; the old file is kept
 	@bin/with-lock -- bin/recover-manifest
-	@bin/adopt-xml $(QUIET) </dev/null >/dev/null
+	@bin/adopt-xml $(QUIET) --all </dev/null >/dev/null
 	@bin/rebuild-index
+
+purge: venv settings  ## empty trash/, where repair and compaction put what they take out
+	@bin/with-lock -- bin/empty-trash $(QUIET)
 
 demo: settings  ## the whole pipeline on self-played games in data/demo, no network needed; under a minute
 	@bin/demo

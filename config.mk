@@ -4,6 +4,7 @@ PYTHON      ?= python3          # the interpreter that makes .venv (3.10 to 3.13
 WORK        ?= data/tenhou      # work directory: manifest, xml, cache
 YEAR        ?=                  # year to download, e.g. 2024; empty: only what the manifest has queued
 IDS         ?=                  # file with ids of your own to download, one a line, instead of YEAR
+FROM        ?=                  # make import: the folder, archive, database or file with logs of your own
 ROOMS       ?= 00a9 00e9 00a1 00e1  # table types to download: houou, four players, red fives, open tanyao
 MAX_NEW     ?=                  # new downloads after which a run stops fetching; empty: no limit
 DELAY       ?= 5                # seconds between requests, over all processes and runs of this machine
@@ -20,5 +21,6 @@ DISTRIBUTE  ?= local            # where to encode and verify: local, parallel (G
 HOSTS       ?=                  # parallel: its --sshlogin list, e.g. alpha,me@beta; they share the work directory
 SBATCH      ?=                  # slurm: options for sbatch, e.g. --partition=cpu --cpus-per-task=8
 PIECE       ?= 1000             # games that a machine is given at a time
-REPAIR      ?=                  # 1: check and run delete damaged XML files and queue their games again
+REPAIR      ?=                  # 1: check and run move damaged XML files to trash/, and queue what is lost for download
 DEEP        ?=                  # 1: check also hashes every array of every shard, run mends what that finds
+OUTDATED    ?=                  # 1: run encodes again what an older version of the encoder made

@@ -10,10 +10,13 @@ import fcntl
 import json
 import os
 
-from .store import clock, files, gid, snapshot, workdir
+from .store import clock, files, gid, identity, snapshot
+from .store.claims import held
 
+FILE = "manifest.jsonl"
 _BLOCK = 1 << 24  # bytes read at a time
 _TOGETHER = 500  # lines parsed at a time
+_TAIL = 64  # bytes before the end of what was read that must still be there when more is read
 TEXT = (str, type(None))
 
 
@@ -44,7 +47,7 @@ def _parse_many(lines):
 def counts(latest):
     """Games by status, all games, and the rows that are claimed, of gid -> current record."""
     statuses = collections.Counter(str(r.get("status")) for r in latest.values())
-    rows = (r.get("n_samples") for r in latest.values() if r.get("status") == "encoded")
+    rows = (claim.get("n_samples") for claim in map(held, latest.values()) if claim)
     return {"statuses": dict(sorted(statuses.items())), "games": len(latest),
             "rows": sum(n for n in rows if isinstance(n, int))}
 
@@ -72,8 +75,8 @@ class Manifest:
 
     def __init__(self, work):
         """Read the manifest of `work`. Raises OSError, Problem if there is no such work directory."""
-        workdir.must_exist(work)
-        self.path = workdir.path(work, workdir.MANIFEST)
+        identity.must_exist(work)
+        self.path = os.path.join(work, FILE)
         self._forget()
         self.refresh()
 
@@ -95,19 +98,22 @@ class Manifest:
             self._catch_up(f, info)
 
     def _catch_up(self, f, info):
-        if self._inode is not None and (info.st_ino != self._inode or info.st_size < self._offset):
+        tail = os.pread(f.fileno(), len(self._tail), self._offset - len(self._tail))
+        if (info.st_dev, info.st_ino) != self._file or info.st_size < self._offset or tail != self._tail:
             self._forget()  # another file stands here now: nothing that was read holds
         self._read(f, info.st_size)
 
     def _forget(self):
         self.latest, self.claims, self._owners = {}, {}, None
         self.bad, self._lines = [], 0
-        self._offset, self._inode, self._torn = 0, None, False
+        self._offset, self._torn = 0, False
+        self._file, self._tail = None, b""  # which file was read, and how what was read of it ended
         self._proof, self._kept = None, 0  # the hash of what was read, if it is kept; how much of it a snapshot has
 
     def _read(self, f, end):
         """Take in what stands between the last read and `end`, whole lines or a tail without a newline."""
-        self._inode = os.fstat(f.fileno()).st_ino
+        info = os.fstat(f.fileno())
+        self._file = info.st_dev, info.st_ino
         if not self._offset and end >= snapshot.LARGE:
             self._resume(f, end)
         f.seek(self._offset)
@@ -124,6 +130,8 @@ class Manifest:
         if rest:
             self._take([rest])
             self._torn, self._proof = True, None  # another program may yet make another line of it: not to be kept
+        length = min(_TAIL, self._offset)
+        self._tail = os.pread(f.fileno(), length, self._offset - length)
 
     def _resume(self, f, end):
         """Begin where a snapshot ends, if there is one of what stands in `f`."""
@@ -156,6 +164,11 @@ class Manifest:
         game, status, sha256, shard = get("gid"), get("status"), get("sha256"), get("shard")
         if not (type(game) is str and type(status) in TEXT and type(sha256) in TEXT and type(shard) in TEXT):
             return False  # decisions are made by these
+        claim = record.get("claim")
+        if claim is not None:
+            if type(claim) is not dict or type(claim.get("shard")) is not str:
+                return False
+            self.claims.setdefault(claim["shard"], {}).setdefault(game, claim.get("n_samples"))
         before = self.latest.get(game)
         if before is None:
             if not gid.is_gid(game):

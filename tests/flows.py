@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -95,3 +96,27 @@ def cache(work):
     assert index["total_rows"] == live
     assert live == sum(stop - start for spans in index["row_ranges"].values() for start, stop in spans)
     return found
+
+
+# a process inherits the high-water mark of the one that started it, so that one has to be small
+MEASURE = """import os, sys
+pid = os.fork() or os.execv(sys.argv[1], sys.argv[1:])
+_, status, usage = os.wait4(pid, 0)
+print("memory:", usage.ru_maxrss, file=sys.stderr)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def measured(name, *args, **settings):
+    """(status, stdout, stderr, seconds, MB of memory at most) of a script of bin/."""
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", MEASURE, sys.executable, ROOT / "bin" / name, *map(str, args)],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment(**settings))
+    stderr, _, memory = done.stderr.rpartition("memory: ")
+    assert "Traceback" not in stderr, stderr
+    return done.returncode, done.stdout, stderr, time.monotonic() - start, int(memory) // 1024
+
+
+def quick_and_small(seconds, memory):
+    """On a busy machine too: what is meant is neither minutes nor gigabytes."""
+    assert seconds < 20 and memory < 200, (seconds, memory)

@@ -10,7 +10,7 @@ import numpy as np
 from lib.manifest import Manifest
 from lib.rows import schema, workers
 from lib.shards import batch, commit, reading, verify, writing
-from lib.store import workdir
+from lib.store import identity, workdir
 
 ENCODER = {"name": "synthetic", "version": "1"}
 SHARD = "shard_00000"
@@ -120,7 +120,12 @@ def findings(work):
     """{shard: (kind, stale rows)}, and the details as {shard: text}."""
     handle = Manifest(work)
     found = list(verify.check(work, reading.names(work), handle))
-    return {name: (kind, stale) for kind, name, _, stale in found}, {name: why for _, name, why, _ in found}
+    return {f.shard: (f.kind, f.stale) for f in found}, {f.shard: f.why for f in found}
+
+
+def broken(work, handle, **options):
+    """The shards whose current claims cannot be relied on."""
+    return {f.shard for f in verify.check(work, reading.names(work), handle, **options) if f.is_lost}
 
 
 def event(work, n, **fields):
@@ -131,6 +136,11 @@ def event(work, n, **fields):
 def npy(work, name, shard=SHARD):
     """The path of an array of a shard."""
     return workdir.path(work, "cache", shard, f"{name}.npy")
+
+
+def in_cache(work):
+    """What is in the cache beside the marker of its work directory, in order."""
+    return sorted(set(os.listdir(workdir.cache(work))) - {identity.MARKER})
 
 
 def edit_meta(work, change, shard=SHARD):
@@ -152,4 +162,11 @@ def tree(work):
             if os.path.isfile(path):
                 with open(path, "rb") as f:
                     found[os.path.relpath(path, work)] = f.read()
+    return found
+
+
+def in_xml(work):
+    """name -> bytes of every file of xml/ but its marker."""
+    found = tree(os.path.join(work, "xml"))
+    del found[identity.MARKER]
     return found

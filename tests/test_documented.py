@@ -84,10 +84,13 @@ def test_readme_and_help_say_the_same_of_how_long_the_demo_takes():
 
 
 def test_the_last_lines_of_the_demo_can_be_pasted(tmp_path):
-    next_step = re.search(r'^echo "(mkdir .*)"$', (ROOT / "bin" / "demo").read_text(), re.M)[1]
+    steps = re.findall(r'^echo "(make .*)"$', (ROOT / "bin" / "demo").read_text(), re.M)
+    assert [step.split()[1] for step in steps] == ["import", "run", "run"]
     (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / f"{GAME}.txt").touch()
-    subprocess.run(["bash", "-ec", next_step], cwd=tmp_path, env=environment(HOME=str(tmp_path)), check=True)
+    (tmp_path / "logs" / f"{GAME}.mjlog").write_bytes(selfplay.play(3, hanchan=False))
+    for step in steps[:2]:
+        step = step.replace("WORK=data", f"WORK={tmp_path}/data")
+        subprocess.run(["bash", "-ec", step], cwd=ROOT, env=environment(HOME=str(tmp_path)), check=True)
     assert (tmp_path / "data" / "tenhou" / "xml" / f"{GAME}.txt").exists()
 
 
@@ -196,6 +199,8 @@ def house(tmp_path_factory):
     (here / ".venv").symlink_to(ROOT / ".venv")
     (here / "data" / "tenhou" / "xml").mkdir(parents=True)
     (here / "data" / "demo").symlink_to("tenhou")
+    (here / "logs").mkdir()
+    (here / "logs" / "2024010100gm-00a9-0000-3b1a11de.mjlog").write_bytes(selfplay.play(9, hanchan=False))
     for seed, game in enumerate((GAME, "2024010101gm-00a9-0000-00000001", "2024010102gm-00e1-0000-00000002")):
         (here / "data" / "tenhou" / "xml" / f"{game}.txt").write_bytes(selfplay.play(seed, hanchan=False))
     return here
@@ -235,7 +240,7 @@ def test_transcripts_of_the_readme_are_what_the_commands_print(house):
     for command, lines in transcripts(README):
         if command in UNSAFE or MACHINES in command or (command.startswith("make report") and not has_matplotlib()):
             continue
-        shown = shell(house, command)
+        shown = shell(house, command, HOME=str(house))
         assert "rror" not in shown, command
         if lines:
             seen += 1
@@ -247,8 +252,14 @@ def has_matplotlib():
     return subprocess.run([sys.executable, "-c", "import matplotlib"], stderr=subprocess.DEVNULL).returncode == 0
 
 
-def put_logs_at_home(house):
+def put_logs_to_import(house):
+    shutil.rmtree(house / "logs")
     (house / "logs").mkdir()
+    shutil.copy(house / "data" / "tenhou" / "xml" / f"{GAME}.txt", house / "logs" / f"{GAME}.xml")
+    (house / "logs" / "2024010105gm-00a9-0000-00000005.mjlog").write_bytes(selfplay.play(5, hanchan=False))
+
+
+def put_logs_at_home(house):
     (house / "logs" / "2024010103gm-00a9-0000-00000003.txt").write_bytes(selfplay.play(3, hanchan=False))
     (house / "logs" / "2024010104gm-00b9-0000-00000004.txt").write_bytes(
         re.sub(rb'(<GO type=")\d+', rb"\g<1>185", selfplay.play(4, hanchan=False)))
@@ -266,6 +277,11 @@ def copy_a_shard(house):
 def damage_a_file(house):
     with open(house / "data" / "tenhou" / "xml" / f"{GAME}.txt", "ab") as f:
         f.write(b"x")
+
+
+def fill_the_trash(house):
+    (house / "data/tenhou/trash").mkdir()
+    (house / "data/tenhou/trash" / f"{GAME}.txt").write_bytes(b"x" * 5000)
 
 
 def put_a_zip(house):
@@ -287,10 +303,11 @@ def forget_exports(house):
 
 # in this order, each after what makes ready for it
 STAGED = {
-    "cache-cat": None, "export-mjai": forget_exports, "adopt-xml": put_logs_at_home, "manifest-status": note_a_failure,
-    "encode-batch": None, "manifest-latest": None, "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
-    "verify-xml": damage_a_file, "compact-shards": None, "fetch-index": put_a_zip, "extract-ids": None,
-    "update-ids": None,
+    "cache-cat": None, "export-mjai": forget_exports, "import-logs": put_logs_to_import, "adopt-xml": put_logs_at_home,
+    "manifest-status": note_a_failure, "encode-batch": None, "manifest-latest": None,
+    "rebuild-index": rebuild_nothing, "verify-shards": copy_a_shard,
+    "verify-xml": damage_a_file, "empty-trash": fill_the_trash, "compact-shards": None, "fetch-index": put_a_zip,
+    "extract-ids": None, "update-ids": None,
     "recover-manifest": lose_a_line, "report": None, "probe-fs": None,
 }
 # the others have tests of their own that look at what they print

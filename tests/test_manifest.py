@@ -377,3 +377,15 @@ def test_eight_processes_append_at_once_while_others_read_and_no_line_is_lost_or
     assert per_writer == [[game(1000 * who + n) for n in range(rounds * batch)] for who in range(writers)]
     firsts = [r["gid"] for r in lines][::batch]  # the lines of a batch stand together
     assert all(int(g[-8:], 16) % 1000 % batch == 0 for g in firsts)
+
+
+def test_another_manifest_of_the_same_inode_and_a_larger_size_is_another_one(work, path):
+    """An inode's number is used again, and a file may be written anew in its place."""
+    Manifest(work).append([{"gid": game(1), "status": "downloaded"}])
+    handle = Manifest(work)
+    with open(path, "r+b") as f:
+        f.write(manifest.encode([{"gid": game(n), "status": "failed"} for n in (2, 3, 4)]))
+        f.truncate()
+    assert os.stat(path).st_size > 0
+    handle.refresh()
+    assert list(handle.latest) == [game(2), game(3), game(4)]

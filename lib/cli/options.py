@@ -5,7 +5,7 @@ from ..store.errors import Usage
 from . import helppage, script, settings
 
 STDIN = "those on stdin, one a line"
-STDIN_OR_ALL = "those that come through a pipe or from a file, else all"
+STDIN_OR_ALL = "those that come through a pipe or from a file; if stdin is neither, all"
 
 
 def parser(doc, ids=None):
@@ -48,6 +48,11 @@ def layout_knob(p, default, help):
 def year_knob(p):
     """Add --year."""
     _setting(p, "--year", "YEAR", settings.parse_year, help=f"the year (now: {settings.get('YEAR') or 'none'})")
+
+
+def all_switch(p):
+    """Add --all."""
+    p.add_argument("--all", action="store_true", help="all games, whatever stdin is")
 
 
 def deep_switch(p):

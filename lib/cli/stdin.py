@@ -92,17 +92,23 @@ def is_file():
     return stat.S_ISREG(os.fstat(script.sys.stdin.fileno()).st_mode)
 
 
-def ids_or_all(arguments, lines, read=ids):
-    """The ids of the command line or of a pipe, as `read` yields them; None, for all, when there are none.
+def ids_or_all(arguments, lines, everything=False, read=ids):
+    """The ids of the command line, or those that come through a pipe or from a file, as `read` yields them; None, for
+    all, if `everything` is asked for or stdin is a terminal or /dev/null. A pipe without ids means none, and is told.
 
-    An empty pipe means all too: that is what cron gives a command as its stdin.
+    Raises Usage at once if an argument is no id, or all is asked for beside some.
     """
-    mode = os.fstat(script.sys.stdin.fileno()).st_mode
-    if arguments or not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
-        return read(arguments, lines) if arguments else None
-    found = read([], lines)
-    first = next((game for game in found if game or await_stdin()), None)
-    return None if first is None and not lines.bad else itertools.chain([first] if first else [], found)
+    if arguments and everything:
+        raise Usage("--all and game ids: say which")
+    if everything or (not arguments and stat.S_ISCHR(os.fstat(script.sys.stdin.fileno()).st_mode)):
+        return None
+    return read(arguments, lines) if arguments else _or_tell_of_none(read, lines)
+
+
+def _or_tell_of_none(read, lines):
+    yield from read([], lines)
+    if not lines.good and not lines.bad:
+        script.say("no game ids came through the pipe, so nothing was done; --all means all")
 
 
 def exit_status(lines, wrong=False):

@@ -12,7 +12,8 @@ from ..cli import settings as cli_settings
 from ..store import files, workdir
 from ..store.errors import Problem
 
-_KNOBS = "SHARD_ROWS", "SHARD_LAYOUT", "JOBS", "REPAIR", "DEEP"  # what matters to a piece: ssh passes no environment on
+# what matters to a piece: ssh passes no environment on
+_KNOBS = "SHARD_ROWS", "SHARD_LAYOUT", "JOBS", "REPAIR", "DEEP", "OUTDATED"
 _TASKS = 1000  # of a Slurm array: what MaxArraySize allows unless it has been changed
 # a host that is switched off hangs up no connection
 SSH = {"PARALLEL_SSH": "ssh -o BatchMode=yes -o ServerAliveInterval=10 -o ServerAliveCountMax=3"}

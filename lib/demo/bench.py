@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 
 import MahjongPyWrapper as pm
 
@@ -194,6 +195,20 @@ def fill_with_logs(work, logs, n):
         sha256 = hashlib.sha256(data).hexdigest()
         records.append({"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data)})
     Manifest(work).append(records)
+
+
+def fill_zip(path, logs, n):
+    """A zip of n logs, all different, named by their ids."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
+        for i in range(n):
+            z.writestr(f"logs/2024010100gm-00a9-0000-{i:08x}.xml", b"<!-- %d -->" % i + logs[i % len(logs)][1])
+
+
+def fresh(folder, measure, *args):
+    """What measure(*args) measures, with `folder` empty before it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os.mkdir(folder)
+    return measure(*args)
 
 
 def fill_manifest(work, events, ids):

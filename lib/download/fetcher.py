@@ -6,7 +6,8 @@ import os
 import time
 
 from ..logs import logfile
-from ..store import clock, files, workdir
+from ..store import clock, files, identity, trash, workdir
+from ..store.claims import kept
 from . import wanted
 from .session import Fault, Refused
 
@@ -28,13 +29,15 @@ class Fetcher:
         return wanted.is_wanted(self.work, game, self.manifest.latest.get(game), self.retry)
 
     def queued(self):
-        """(first, last): the ids that the manifest has for download, to be asked for before and after new ones.
+        """(first, last): the ids that wait for their download, to be asked for before and after new ones.
 
-        Last come those whose download failed, so that what the server refuses for good keeps nothing else waiting.
+        They are those that the manifest has for it, and imported links. Last come those whose download failed, so that
+        what the server refuses for good keeps nothing else waiting.
         """
-        wanted = [game for game in self.manifest.latest if self.is_wanted(game)]
-        return ([game for game in wanted if not self._failed_before(game)],
-                [game for game in wanted if self._failed_before(game)])
+        due = [game for game in self.manifest.latest if self.is_wanted(game)]
+        return ([*(game for game in due if not self._failed_before(game)),
+                 *wanted.linked(self.work, self.manifest.latest)],
+                [game for game in due if self._failed_before(game)])
 
     def run(self, ids):
         """Download those of `ids` that are wanted; yields each id as its file lands.
@@ -106,22 +109,37 @@ class Fetcher:
 
     def _append(self, game, event):
         with self.manifest.locked() as append:
-            append([{"gid": game, **event}])
+            append([{"gid": game, **event, **kept(self.manifest.latest.get(game))}])
         self.tally[event["status"]] += 1
 
     def _keep(self, game, data):
-        """Put a log in its place and append its event; returns the status."""
+        """Put a log in its place and append its event; returns the status. What stands there goes to the trash."""
         sha256 = hashlib.sha256(data).hexdigest()
         path = workdir.xml(self.work, game)
         with self.manifest.locked() as append:
+            identity.must_be_here(self.work, "xml")
+            record, there = self.manifest.latest.get(game) or {}, os.path.lexists(path)
+            same = there and self._has(game, sha256)
+            if same and record.get("sha256") == sha256 and record.get("status") in ("downloaded", "encoded"):
+                self.tally["settled before"] += 1  # somebody put it there while we asked
+                return "settled before"
             twin = logfile.find_twin(self.work, self.manifest, game, sha256)
             if twin:
                 event = {"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}
             else:
+                if there and not same:
+                    trash.put(self.work, path)
                 files.write(path, data)
-                event = {"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data)}
+                event = {"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data),
+                         **kept(record)}
             append([event])
-            if twin and os.path.exists(path):
-                os.unlink(path)  # the damaged file that this download was to replace
+            if twin and there:
+                trash.put(self.work, path)
         self.tally[event["status"]] += 1
         return event["status"]
+
+    def _has(self, game, sha256):
+        try:
+            return logfile.read(self.work, game)[1] == sha256
+        except (FileNotFoundError, files.Unreadable):
+            return False

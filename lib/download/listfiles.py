@@ -13,7 +13,7 @@ from ..store.errors import Problem
 
 MEMBER = re.compile(r"scc[0-9]{8}(?:[0-9]{2})?\.html(?:\.gz)?")
 ZIP_LIMIT = 1 << 31  # bytes of a zip, and of what all its members unpack to; they are packed already
-_LINK = re.compile(rb'<a href="[^">\n]{0,500}?[?&]log=([^"&<>\n]{0,500})')
+_LINK = re.compile(rb'<a href="[^">\n]{0,500}?(?:[?&]log=|/log/\?)([^"&<>\n]{0,500})')
 _LINE_LIMIT = 1 << 16  # bytes; a line of a page has 200
 _BLOCK = 1 << 20  # bytes of a page that are looked at together
 _PAGE_LIMIT = 1 << 26  # bytes that one page may unpack to; a day has 300 kB
@@ -52,29 +52,27 @@ def zip_problem(path):
 
 
 def ids(path, tell):
-    """Yield the id of each game that a zip, or a page, plain or gzipped, lists; `tell(text)` for each bad link or page.
+    """Yield the id of each game that a zip, a page or any list, plain or gzipped, names; `tell(text)` for each bad link
+    or page.
 
-    Memory stays small whatever the file is. Raises OSError, Problem for a file that cannot be read as what it is, and
-    for a zip, or what is called one, that has no page of games.
+    Memory stays small whatever the file is. Raises OSError, Problem for a file that cannot be read as what it is, or is
+    called a zip and is none.
     """
     with open(path, "rb") as f:
         if f.read(4) != b"PK\x03\x04" and not os.fspath(path).endswith(".zip"):
             yield from _page_ids(f, path, tell)
             return
-    left, found = _YEAR_LIMIT, False
+    left = _YEAR_LIMIT
     try:
         with _open_zip(path) as z:
             for info in z.infolist():
                 if MEMBER.fullmatch(info.filename.rpartition("/")[2]):
-                    found = True
                     with z.open(info) as member:
                         left -= yield from _page_ids(member, f"{path}: {ascii(info.filename)[1:-1]}", tell)
                     if left < 0:
                         raise zipfile.BadZipFile(f"its pages unpack to more than {_YEAR_LIMIT >> 20} MB")
-            if not found:
-                raise zipfile.BadZipFile("no page of games in it")
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as e:
-        raise Problem(f"{path}: no sound zip ({e}); remove it, and it is downloaded again") from None
+        raise Problem(f"{path}: no sound zip ({e})") from None
 
 
 def _page_ids(f, name, tell):
@@ -105,8 +103,10 @@ def _page_ids(f, name, tell):
 
 
 def _block_ids(text, name, tell):
-    """Yield the id of the first link of each line."""
+    """Yield the id of the first link of each line of a page; of anything else, all ids in it."""
     line_end = 0
+    if not _LINK.search(text):
+        yield from gid.find(text.decode("utf-8", "replace"))
     for link in _LINK.finditer(text):
         if link.start() < line_end:
             continue

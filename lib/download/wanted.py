@@ -3,7 +3,7 @@
 import collections
 import os
 
-from ..store import workdir
+from ..store import gid, workdir
 from ..store.clock import now
 from . import idlist
 
@@ -14,7 +14,7 @@ def is_wanted(work, game, record, retry=False):
     if record is None or status == "corrupt":
         return True
     if status == "downloaded":
-        return not os.path.exists(workdir.xml(work, game))
+        return workdir.log_is_gone(work, game)
     return has_failed(record) and (retry or not is_put_off(record))
 
 
@@ -35,6 +35,15 @@ def listed(work, latest):
             with open(workdir.path(work, name), encoding="ascii", errors="replace") as f:
                 left[found[1]] = sum(line.strip() not in latest for line in f)
     return {year: n for year, n in left.most_common() if n}
+
+
+def linked(work, latest):
+    """The ids of links that were imported (bin/import-logs) which no record is of. Raises OSError."""
+    try:
+        with open(workdir.path(work, workdir.LINKS), encoding="ascii", errors="replace") as f:
+            return [game for line in f if gid.is_gid(game := line.strip()) and game not in latest]
+    except FileNotFoundError:
+        return []
 
 
 def how_to(years):

@@ -1,7 +1,8 @@
 """Comparing a log file with the current record of its game: what it is worth, whether it is news."""
 
+import hashlib
 
-from ..store import files
+from ..store import files, identity
 from . import logfile
 
 
@@ -27,6 +28,7 @@ def judge_again(work, game, record):
     try:
         data, sha256 = logfile.read(work, game)
     except FileNotFoundError:
+        identity.must_be_here(work, "xml")
         return judge_found(record, None)
     except files.Unreadable as e:
         return judge_found(record, e)
@@ -43,6 +45,10 @@ def is_settled(record):
 def is_news(record, data, sha256):
     """True if a file with these bytes changes what the manifest knows of a game that it knows."""
     status, known = record.get("status"), record.get("sha256")
+    if status == "encoded":
+        return False
+    if known and sha256 != known and status in ("downloaded", "corrupt") and _was_unfinished(record, data):
+        return True
     if is_settled(record):
         return False
     if known is None:
@@ -54,3 +60,13 @@ def is_news(record, data, sha256):
     if status == "duplicate" and sha256 != known:
         return logfile.is_whole(data, ended=True)  # no duplicate any more
     return status in ("corrupt", "failed", "duplicate") and sha256 == known
+
+
+def _was_unfinished(record, data):
+    """True if what was recorded of a game was no whole log, but one that was still being copied: it is known for that,
+    or a mere beginning of `data`."""
+    size = record.get("size")
+    if record.get("whole") is False:
+        return True
+    return (isinstance(size, int) and 0 <= size < len(data) and not logfile.is_whole(data[:size])
+            and hashlib.sha256(data[:size]).hexdigest() == record["sha256"])

@@ -1,11 +1,15 @@
 """The log file of a game: reading it, whether it is whole, whether another game has the same bytes."""
 
 import hashlib
+import re
 import zlib
 
 from ..store import files, workdir
 
 LIMIT = 1 << 24  # bytes that a log may have, or unpack to; a long hanchan has 60 kB
+
+_PREFACE = 1024  # bytes in which a log's first tag begins
+_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?:<\?[^<>]*\?>|<!--[^<>]*-->)\s*)*<mjloggm")
 
 
 def is_whole(data, ended=False):
@@ -20,8 +24,13 @@ def is_whole(data, ended=False):
         if not unpacker.eof:
             return False
     body = data.strip(b"\xef\xbb\xbf \t\r\n")
-    return (body.startswith(b"<mjloggm") and body.endswith(b"</mjloggm>") and b"<GO" in body
+    return (begins(body) and body.endswith(b"</mjloggm>") and b"<GO" in body
             and (not ended or b"owari" in body))
+
+
+def begins(data):
+    """True if the bytes begin like a paipu; a BOM, white space, declarations and comments may stand before."""
+    return _BEGIN.match(data[:_PREFACE]) is not None
 
 
 def find_twin(work, manifest, game, sha256):

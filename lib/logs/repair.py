@@ -1,21 +1,21 @@
 """Repair: what becomes of a log file that is damaged."""
 
-import os
 
-from ..store import files, workdir
+from ..store import trash, workdir
+from ..store.claims import kept
 from . import compare
 
 
 def throw_out(work, manifest, game):
-    """Delete a game's damaged file and append `corrupt`, unless it is sound by now. Returns True if it was deleted."""
-    path = workdir.xml(work, game)
+    """Move a game's damaged file into the trash and append `corrupt`, unless it is sound by now; returns True if it was
+    moved. Rows of the game keep their claim."""
     with manifest.locked() as append:
+        record = manifest.latest.get(game, {})
+        if compare.judge_again(work, game, record) != "corrupt":
+            return False
         try:
-            if compare.judge_again(work, game, manifest.latest.get(game, {})) != "corrupt":
-                return False
-            os.unlink(path)
+            trash.put(work, workdir.xml(work, game))
         except FileNotFoundError:
             return False
-        files.sync_dir(os.path.dirname(path))
-        append([{"gid": game, "status": "corrupt"}])
+        append([{"gid": game, "status": "corrupt", **kept(record)}])
     return True

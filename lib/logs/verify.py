@@ -2,22 +2,24 @@
 
 import os
 
-from ..store import workdir
+from ..store import identity, workdir
 from . import compare, hashes, last_check
 
 
 def check(work, manifest, ids=None, jobs=1, seen=None, trust=False, oldest=None):
     """Yield (kind, gid or file name) for each file of xml/ and each downloaded game without one.
 
-    kind: ok, corrupt, missing, unknown, unreadable, absent (no file, and none is needed), or foreign for what
-    is no regular file by a game's name. `ids` limits it to these; jobs: processes that hash. seen: LastChecks to be
-    kept up to date; trust: files that look as they did at their last good hash are not hashed again; oldest: hash so
-    many only, those that were hashed longest ago. Raises OSError.
+    kind: ok, corrupt, missing, unknown (also by its file's name: as logs are named elsewhere), unreadable, absent (no
+    file, and none is needed), or foreign for what is no regular file by a game's name. `ids` limits it to these; jobs:
+    processes that hash. seen: LastChecks to be kept up to date; trust: files that look as they did at their last good
+    hash are not hashed again; oldest: hash so many only, those that were hashed longest ago. Raises OSError, Problem if
+    xml/ is not mounted.
     """
+    identity.must_be_here(work, "xml")
     latest, present = manifest.latest, set()
     if ids is None:
         ids, present, foreign = everything(work, latest)
-        yield from (("foreign", name) for name in foreign)
+        yield from (("foreign" if workdir.why_foreign(work, name) else "unknown", name) for name in foreign)
     if oldest is not None:
         ids = sorted(ids, key=seen.checked)[:oldest]
     wanted = []

@@ -12,7 +12,7 @@ from ..shards import policy, reading, verify
 from ..store import clock, locks, workdir
 from . import reasons
 
-PARTS = ("xml", "cache")  # folders whose disk use is told one by one
+PARTS = ("xml", "cache", "trash")  # folders whose disk use is told one by one
 
 
 def gather(work, events):
@@ -45,17 +45,22 @@ def gather(work, events):
 def _shards(work, events):
     """What `make check` tells of the shards, and how many there are of each layout."""
     tally = collections.Counter()
-    for kind, _, _, stale in verify.check(work, reading.names(work), events):
-        tally[kind] += 1
-        tally["stale"] += stale
+    for found in verify.check(work, reading.names(work), events, encoder=encoder.ENCODER):
+        tally[found.kind] += 1
+        tally["stale"] += found.stale
+        tally["outdated"] += found.outdated
     layouts = collections.Counter()
     for name in reading.names(work):
         try:
             layouts[reading.read_meta(work, name)["layout"]] += 1
-        except (OSError, ValueError):
+        except reading.Damaged:
             layouts["damaged"] += 1
+        except reading.Foreign:
+            layouts["of another version"] += 1
+        except OSError:
+            layouts["unreadable"] += 1
     return {"shards": dict(layouts), "shard_mismatches": tally["mismatch"], "orphan_shards": tally["orphan"],
-            "stale_rows": tally["stale"]}
+            "stale_rows": tally["stale"], "outdated_rows": tally["outdated"]}
 
 
 def disk(work):
@@ -86,7 +91,7 @@ def _left(work, latest):
         elif policy.needs_encoding(record, encoder.ENCODER):
             left["encodes"] += 1
     lists = wanted.listed(work, latest)
-    left["downloads"] += sum(lists.values())
+    left["downloads"] += sum(lists.values()) + len(wanted.linked(work, latest))
     return left, lists
 
 
@@ -99,6 +104,8 @@ def lines(found):
     yield f"shards : {sum(found['shards'].values())}" + (f" ({layouts})" if layouts else "")
     for name in ("shard_mismatches", "orphan_shards", "stale_rows"):
         yield f"{name.replace('_', ' ')} : {found[name]}"
+    if found["outdated_rows"]:
+        yield f"outdated rows : {found['outdated_rows']}"
     parts = ", ".join(f"{name} {size(n)}" for name, n in found["disk"].items() if n)
     yield f"disk use : {size(sum(found['disk'].values()))}{f' ({parts})' if parts else ''}, {size(found['free'])} free"
     for name, kind in (("download", "downloads"), ("encode", "encodes")):

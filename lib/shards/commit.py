@@ -1,17 +1,20 @@
 """Publishing a shard: its rename and the events that claim its rows, also those that a killed run left out."""
 
-
+from ..store import identity
+from ..store.claims import held
 from . import policy, reading
 
 
-def publish(writer, manifest, work, encoder, gone=()):
+def publish(writer, manifest, work, encoder, gone=(), outdated=()):
     """Finish `writer` and publish it: under the manifest's lock, rename it and append the events of those of its games
-    that are still to be encoded. Returns their ids; when there are none, nothing is left of the shard. Raises OSError.
+    that are still to be encoded; gone, outdated: as of policy.needs_encoding. Returns their ids; when there are none,
+    nothing is left of the shard. Raises OSError, Problem if the cache is not mounted any more.
     """
     writer.finish(encoder)
     with manifest.locked() as append:
+        identity.must_be_here(work, "cache")
         current = {g["gid"]: manifest.latest.get(g["gid"], {}) for g in writer.games}
-        ours = [g for g in writer.games if policy.needs_encoding(current[g["gid"]], encoder, gone)
+        ours = [g for g in writer.games if policy.needs_encoding(current[g["gid"]], encoder, gone, outdated)
                 and current[g["gid"]].get("sha256") == g["sha256"]]
         if not ours:
             writer.discard()
@@ -32,26 +35,59 @@ def finish_interrupted(work, manifest, encoder):
     """
     if not any(policy.needs_encoding(r, encoder) for r in manifest.latest.values()):
         return []
-    if not _unclaimed(work, manifest, encoder):  # without the lock at first: many may start at the same time
+    return _append(manifest, lambda: _unclaimed(work, manifest, encoder))
+
+
+def renew(work, manifest, games, gone=(), outdated=()):
+    """Append the `encoded` events of those of `games` whose log is back, with the very bytes of which they still hold
+    rows: there is nothing to encode. But for rows in the `gone` shards and those of the `outdated` games.
+
+    Returns their ids. Raises OSError.
+    """
+    return _append(manifest, lambda: _held(work, manifest, games, gone, outdated))
+
+
+def _append(manifest, find):
+    if not find():  # without the lock at first: many may start at the same time
         return []
     with manifest.locked() as append:
-        found = _unclaimed(work, manifest, encoder)
+        found = find()
         append(list(found.values()))
     return list(found)
 
 
 def _unclaimed(work, manifest, encoder):
     """gid -> the event that claims its rows, for `finish_interrupted`."""
-    found = {}
+    found, record = {}, manifest.latest.get
     for name in reading.names(work):
-        try:
-            meta = reading.read_meta(work, name)
-        except (OSError, ValueError):
-            continue  # verify-shards tells about it
-        claimed, record = manifest.claims.get(name, ()), manifest.latest.get
-        games = [g for g in meta["games"]
-                 if g["gid"] not in claimed and policy.needs_encoding(record(g["gid"]), encoder)
-                 and record(g["gid"]).get("sha256") == g["sha256"]]
-        if games and not reading.damage(work, name, meta):
-            found |= {g["gid"]: policy.claim(g, name) for g in games}
+        claimed = manifest.claims.get(name, ())
+        found |= _events(work, name, lambda g, claimed=claimed: (
+            g["gid"] not in claimed and policy.needs_encoding(record(g["gid"]), encoder)
+            and record(g["gid"]).get("sha256") == g["sha256"]))
     return found
+
+
+def _held(work, manifest, games, gone, outdated):
+    """gid -> the event that claims its rows, for `renew`."""
+    shards, found = {}, {}
+    for game in games:
+        record = manifest.latest.get(game) or {}
+        claim = held(record) if record.get("status") == "downloaded" and game not in outdated else None
+        if claim and claim.get("sha256") == record.get("sha256") and claim["shard"] not in gone:
+            shards.setdefault(claim["shard"], {})[game] = claim
+    for name, claims in shards.items():
+        found |= _events(work, name, lambda g, claims=claims: (
+            g["gid"] in claims and policy.matches(g, claims[g["gid"]])))
+    return found
+
+
+def _events(work, name, wanted):
+    """gid -> the event that claims its rows, of the games of a sound shard whose entries are wanted(entry)."""
+    try:
+        meta = reading.read_meta(work, name)
+        games = [g for g in meta["games"] if wanted(g)]
+        if games and not reading.damage(work, name, meta):
+            return {g["gid"]: policy.claim(g, name) for g in games}
+    except (OSError, ValueError):
+        pass  # verify-shards tells about it
+    return {}

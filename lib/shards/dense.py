@@ -1,7 +1,8 @@
-"""The dense layout of a shard: an .npy file for each array of the schema, for anyone who has np.load(mmap_mode="r")."""
+"""The dense layout of a shard: an .npy file for each array of lib.rows.schema, for np.load(mmap_mode="r")."""
 
 import concurrent.futures
 import contextlib
+import errno
 import hashlib
 import io
 import math
@@ -10,6 +11,7 @@ import os
 import numpy as np
 
 from ..rows import folded, schema
+from ..store import files
 
 _FLUSH = 1 << 27  # bytes after which the large files are sent to the disk, while the next games are encoded
 _LARGE = ("tokens", "scalars")
@@ -115,18 +117,24 @@ def masks(path, meta):
 
 def damage(path, meta, deep=False):
     """What is wrong with the files in the directory `path` against its `meta`, as text; None if nothing is. deep: hash
-    them too."""
+    them too. Raises OSError if one cannot be read."""
     for name, (shape, dtype) in schema.ARRAYS.items():
         if not _is_there(meta, name) or (not deep and _is_as_written(path, name, meta["n_rows"])):
             continue
         try:
             found = np.load(_file(path, name), mmap_mode="r")
             as_said = found.shape == (meta["n_rows"], *shape) and found.dtype == dtype
+        except FileNotFoundError:
+            return f"{name}.npy is gone"
+        except OSError as e:
+            if e.errno not in (None, errno.EINVAL):  # else it is numpy's, or mmap's, about what it read
+                raise
+            return f"{name}.npy cannot be understood: {e}"
         except Exception as e:  # a damaged header makes numpy raise nearly anything, TokenError and BadZipFile too
-            return f"{name}.npy cannot be read: {e}"
+            return f"{name}.npy cannot be understood: {e}"
         if not as_said:
             return f"{name}.npy is {found.dtype} {found.shape}, meta.json says {meta['n_rows']} rows"
-        if deep and len(found) and _hash(found) != meta.get("sha256", {}).get(name):
+        if deep and len(found) and _hash(_file(path, name), found) != meta.get("sha256", {}).get(name):
             return f"{name}.npy: its sha256 is not the one in meta.json"
     return None
 
@@ -136,12 +144,11 @@ def _is_as_written(path, name, n_rows):
     header, row_bytes = _header(name, n_rows)
     try:
         fd = os.open(_file(path, name), os.O_RDONLY)
-    except OSError:
+    except FileNotFoundError:
         return False
     try:
-        return os.fstat(fd).st_size == len(header) + n_rows * row_bytes and os.read(fd, len(header)) == header
-    except OSError:
-        return False
+        with files.naming(_file(path, name)):
+            return os.fstat(fd).st_size == len(header) + n_rows * row_bytes and os.read(fd, len(header)) == header
     finally:
         os.close(fd)
 
@@ -165,8 +172,13 @@ def _file(path, name):
     return os.path.join(path, f"{name}.npy")
 
 
-def _hash(array):
+def _hash(path, array):
+    """The sha256 of the data of a mapped array, read: a bad disk would kill who looks at it through the map."""
     digest = hashlib.sha256()
-    for start in range(0, len(array), 4096):
-        digest.update(np.ascontiguousarray(array[start:start + 4096]).view("u1"))
+    with files.naming(path), open(path, "rb") as f:
+        f.seek(array.offset)
+        left = array.nbytes
+        while left and (block := f.read(min(left, 1 << 20))):
+            digest.update(block)
+            left -= len(block)
     return digest.hexdigest()

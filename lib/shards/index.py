@@ -4,52 +4,66 @@ import json
 
 from ..rows import schema
 from ..store import files, workdir
+from ..store.claims import held
 from . import policy, reading
 
 
 def build(work, latest):
-    """(index, problems): the index of the cache as a dict, and a line for each claim that no shard bears out.
+    """(index, problems): the index of the cache as a dict, and a line for each encoded game whose claim no shard bears
+    out. Of a game whose log is fetched again no rows are missed.
 
-    Only rows that a current `encoded` record claims and that the shard's meta.json knows are in it.
+    Only rows that a current record claims and that the shard's meta.json knows are in it. Raises Problem for a shard
+    that cannot be read or is of another version, or if the cache is not mounted.
     """
     claimed = {}
     for game, record in latest.items():
-        if record.get("status") == "encoded":
-            claimed.setdefault(record.get("shard"), {})[game] = record
-    row_ranges, problems = {}, []
-    for name in sorted(claimed, key=str):
+        claim = record if record.get("status") == "encoded" else held(record)  # for each game: kept quick
+        if claim:
+            claimed.setdefault(claim.get("shard"), {})[game] = claim
+    row_ranges, encoders, problems = {}, {}, []
+    for name in sorted(claimed, key=reading.order):
+        missed = {game for game, claim in claimed[name].items() if latest[game] is claim}  # it is encoded
         try:
-            meta = reading.read_meta(work, name)
-        except (OSError, ValueError) as e:
-            problems.append(f"{name}: {len(claimed[name])} games left out: {e}")
+            with reading.needing(name):
+                meta = reading.read_meta(work, name)
+        except reading.Damaged as e:
+            if missed:
+                problems.append(f"{name}: {len(missed)} games left out: {e}")
             continue
-        spans = []
+        spans, made = [], set()
         for g in meta["games"]:
-            record = claimed[name].pop(g["gid"], None)
-            if record is None:
+            claim = claimed[name].get(g["gid"])
+            if claim is None:
                 continue
             span = [g["start"], g["start"] + g["n_rows"]]
-            if not policy.matches(g, record):
-                problems.append(f"{name}: {g['gid']} left out: the manifest claims other rows than meta.json has")
+            if not policy.matches(g, claim):
+                if g["gid"] in missed:
+                    problems.append(f"{name}: {g['gid']} left out: the manifest claims other rows than meta.json has")
+                    missed.discard(g["gid"])
                 continue
+            missed.discard(g["gid"])
+            made.add(g.get("encoder"))
             if spans and spans[-1][1] == span[0]:
                 spans[-1][1] = span[1]
             elif span[1] > span[0]:
                 spans.append(span)
-        problems += [f"{name}: {game} left out: not in meta.json" for game in claimed[name]]
+        problems += [f"{name}: {game} left out: not in meta.json" for game in claimed[name] if game in missed]
         if spans:
             row_ranges[name] = spans
-    return _index(row_ranges), problems
+            encoders[name] = policy.version(meta, {"encoder": made.pop()}) if len(made) == 1 else None
+    return _index(row_ranges, encoders), problems
 
 
-def _index(row_ranges):
-    """The index whose live rows are `row_ranges`: shard -> list of [start, stop]."""
+def _index(row_ranges, encoders):
+    """The index whose live rows are `row_ranges`: shard -> list of [start, stop], made by `encoders`: shard -> version,
+    None if that is not known."""
     entries, total = [], 0
     for name, spans in row_ranges.items():
         n = sum(stop - start for start, stop in spans)
         total += n
         entries.append({"path": name, "n_rows": n, "cumulative": total})
-    return {"schema": schema.DESCRIPTION, "total_rows": total, "shards": entries, "row_ranges": row_ranges}
+    return {"schema": schema.DESCRIPTION, "total_rows": total, "shards": entries, "row_ranges": row_ranges,
+            "encoders": encoders}
 
 
 def rebuild(work, latest):
@@ -70,17 +84,22 @@ def check(work, latest):
         return "is missing" if build(work, latest)[0]["total_rows"] else None
     try:
         found = json.loads(data)
-        ranges = found["row_ranges"]
-        if found != _index({name: ranges[name] for name in sorted(ranges)}):
+        ranges, encoders = found["row_ranges"], found.setdefault("encoders", {})  # older versions wrote none
+        if found != _index({name: ranges[name] for name in sorted(ranges, key=reading.order)}, encoders):
             return "contradicts itself"
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "is damaged"
     for name, spans in ranges.items():
         try:
-            if spans[-1][1] > reading.read_meta(work, name)["n_rows"]:
+            meta = reading.read_meta(work, name)
+            if spans[-1][1] > meta["n_rows"]:
                 return f"has rows that {name} has not"
-        except (OSError, ValueError):
+            if encoders.get(name) not in (None, *(policy.version(meta, g) for g in meta["games"])):
+                return f"tells another encoder version of {name} than its meta.json"
+        except reading.Damaged:
             return f"has rows of {name}, which is gone or damaged"
+        except (OSError, ValueError) as e:
+            return f"has rows of {name}, which cannot be read: {e}"
     return None
 
 

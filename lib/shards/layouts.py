@@ -3,7 +3,7 @@
 from . import dense, parquet
 
 LAYOUTS = {"dense": dense, "parquet": parquet}  # modules that write, read and check the files of a shard
-GONE = {"packed": ": the last version that had it, commit 77ce1fe, converts it: bin/compact-shards --layout dense"}
+GONE = {"packed": "; commit 77ce1fe converts it: bin/compact-shards --layout dense"}
 
 
 def require(layout):

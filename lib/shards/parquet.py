@@ -211,7 +211,7 @@ def _as_bits(numbers):
 
 def damage(path, meta, deep=False):
     """What is wrong with the file in the directory `path` against its `meta`, as text; None if nothing is. deep: hash
-    it too. Needs no pyarrow."""
+    it too. Needs no pyarrow. Raises OSError if the file cannot be read."""
     try:
         found = os.path.getsize(os.path.join(path, FILE))
         if found != meta["bytes"]:
@@ -222,6 +222,6 @@ def damage(path, meta, deep=False):
             return f"{FILE}: its sha256 is not the one in meta.json"
     except (KeyError, TypeError, ValueError) as e:
         return f"meta.json does not say what {FILE} is like: {e!r}"
-    except OSError as e:
-        return f"{FILE} cannot be read: {e}"
+    except FileNotFoundError:
+        return f"{FILE} is gone"
     return None

@@ -1,11 +1,13 @@
 """What a record of the manifest and an entry of a shard's meta.json say of each other."""
 
+from ..store.claims import held
 
 
 def claim(game, name):
     """The `encoded` event of a meta.json entry `game` in the shard `name`."""
-    return {"gid": game["gid"], "status": "encoded", "shard": name, "n_samples": game["n_rows"],
-            "sha256": game["sha256"], "start": game["start"]}
+    event = {"gid": game["gid"], "status": "encoded", "shard": name, "n_samples": game["n_rows"],
+             "sha256": game["sha256"], "start": game["start"]}
+    return event | ({"encoder": game["encoder"]} if "encoder" in game else {})
 
 
 def matches(game, record):
@@ -15,18 +17,42 @@ def matches(game, record):
             and record["gid"] == game["gid"] and get("status") == "encoded")
 
 
+def live(meta, name, latest):
+    """The games of a shard's meta.json whose rows there are those that their current records claim."""
+    claims = ((g, held(latest[g["gid"]])) for g in meta["games"] if g["gid"] in latest)
+    return [g for g, claimed in claims if claimed and claimed.get("shard") == name and matches(g, claimed)]
+
+
 def awaits(game, record):
     """True if the next run will claim the meta.json entry `game` with this record: a commit was cut short."""
     return record.get("status") == "downloaded" and record.get("sha256") == game["sha256"]
 
 
-def needs_encoding(record, encoder, gone=()):
+def needs_encoding(record, encoder, gone=(), outdated=()):
     """True if a game with this current record is to be encoded by `encoder` (a dict with name and version): it is
-    downloaded, it failed when another encoder tried, or its rows were in one of the `gone` shards."""
+    downloaded, it failed when another encoder tried, its rows were in one of the `gone` shards, or it is one of the
+    `outdated` games and still has the rows that an older encoder made."""
     record = record or {}
     status = record.get("status")
-    return (status == "downloaded" or (status == "encoded" and record.get("shard") in gone)
-            or (status == "failed" and record.get("stage") == "encode" and record.get("encoder") != encoder["version"]))
+    if status == "encoded":
+        older = record.get("gid") in outdated and is_older(record.get("encoder"), encoder)
+        return older or record.get("shard") in gone
+    return status == "downloaded" or (
+        status == "failed" and record.get("stage") == "encode" and record.get("encoder") != encoder["version"])
+
+
+def version(meta, game):
+    """The version of the encoder that made the rows of `game`, an entry of `meta`; None if that is not known."""
+    made = meta.get("encoder")
+    return game.get("encoder") or (made.get("version") if isinstance(made, dict) else None) or None
+
+
+def is_older(found, encoder):
+    """True if rows of the version `found`, None if not known, were made by an older encoder than `encoder`."""
+    try:
+        return int(found) < int(encoder["version"])
+    except (TypeError, ValueError):
+        return found != encoder["version"]
 
 
 def unchanged(record):

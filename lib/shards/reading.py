@@ -7,17 +7,54 @@ import re
 
 import numpy as np
 
-from ..store import gid, workdir
+from ..rows import schema
+from ..store import gid, identity, workdir
+from ..store.errors import Problem
 from . import dense, layouts, parquet
 
 META = "meta.json"
 
 
+class Damaged(ValueError):
+    """A shard was read, and is damaged."""
+
+
+class Absent(Damaged):
+    """A shard is not there, and the cache is: it is lost."""
+
+
+class Foreign(ValueError):
+    """A shard is of another version than this one can read."""
+
+
+@contextlib.contextmanager
+def needing(name):
+    """A block that reads the shard `name`, and cannot do without; raises Problem, which names it, if it cannot be read
+    or is of another version."""
+    try:
+        yield
+    except Foreign as e:
+        raise Problem(f"{name}: {e}") from None
+    except OSError as e:
+        raise Problem(f"{name} {unreadable(e)}: nothing is changed; see to the disk, or to the file's mode") from None
+
+
+def unreadable(error):
+    """What an OSError says of a shard, as text."""
+    return f"cannot be read: {os.path.basename(str(error.filename or META))}: {error.strerror or error}"
+
+
 def names(work):
-    """The names of the shard directories that are there, in order."""
+    """The names of the shard directories that are there, in the order of their numbers."""
     with contextlib.suppress(FileNotFoundError):
-        return sorted(name for name in os.listdir(workdir.cache(work)) if number(name) is not None)
+        return sorted((name for name in os.listdir(workdir.cache(work)) if number(name) is not None), key=order)
     return []
+
+
+def order(name):
+    """A key to sort shards by: their numbers; what is no shard's name, as a manifest may have it, comes last."""
+    found = number(name if isinstance(name, str) else "")
+    return found is None, found or 0, str(name)
 
 
 def number(name):
@@ -27,36 +64,64 @@ def number(name):
 
 
 def read_meta(work, name):
-    """A shard's meta.json as a dict; raises OSError or ValueError when it is missing, torn or no shard's."""
+    """A shard's meta.json as a dict. The error is the verdict: Damaged, its kind Absent, and Foreign, all ValueErrors;
+    OSError if it cannot be read, Problem if the cache is not mounted: nothing is known then.
+    """
     if number(name) is None:
-        raise ValueError("no shard's name")  # before it becomes a path
-    return load_meta(workdir.path(work, "cache", name))
+        raise Damaged("no shard's name")  # before it becomes a path
+    path = workdir.path(work, "cache", name)
+    try:
+        return load_meta(path)
+    except FileNotFoundError:
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(path)
+            raise Damaged(f"{META} is gone") from None
+    identity.must_be_here(work, "cache")
+    raise Absent("the directory is gone")
 
 
 def load_meta(path):
-    """The meta.json of the shard in the directory `path`, as a dict. Raises as `read_meta` does."""
-    with open(os.path.join(path, META), encoding="utf-8") as f:
-        text = f.read()
+    """The meta.json of the shard in the directory `path`, as a dict. Raises OSError, Damaged, Foreign.
+    """
+    try:
+        with open(os.path.join(path, META), encoding="utf-8") as f:
+            text = f.read()
+    except UnicodeDecodeError:
+        raise Damaged(f"{META} is no text") from None
+    except NotADirectoryError:
+        raise Damaged("it is no directory") from None
     try:
         meta = json.loads(text)
+        _must_be_of_this_version(meta["schema_version"], meta["layout"])
         rows = 0
         for g in meta["games"]:
             if not (gid.is_gid(g["gid"]) and isinstance(g["sha256"], str) and g["start"] == rows and g["n_rows"] >= 0):
-                raise ValueError(f"{META} is damaged at row {rows}")
+                raise Damaged(f"{META} is damaged at row {rows}")
             rows += g["n_rows"]
         if meta["n_rows"] != rows:
-            raise ValueError(f"{META} says {meta['n_rows']} rows, its games have {rows}")
-        if meta["layout"] not in layouts.LAYOUTS:
-            raise ValueError(f"{META}: unknown layout {meta['layout']!r}{layouts.GONE.get(meta['layout'], '')}")
+            raise Damaged(f"{META} says {meta['n_rows']} rows, its games have {rows}")
         if not isinstance(meta["sha256"], dict):
-            raise ValueError(f"{META} has no hashes")
+            raise Damaged(f"{META} has no hashes")
     except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as e:
-        raise ValueError(f"{META} is no shard's: {e!r}") from None
+        raise Damaged(f"{META} is no shard's: {e!r}") from None
     return meta
 
 
+def _must_be_of_this_version(number, layout):
+    if type(number) is not int or type(layout) is not str:
+        raise TypeError(f"schema_version {number!r}, layout {layout!r}")
+    for what, found, known in (("schema version", number, [schema.SCHEMA_VERSION]),
+                               ("layout", layout, layouts.LAYOUTS)):
+        if found not in known:
+            raise Foreign(f"it has {what} {found!r}, which another version of this tree reads; this one reads "
+                          f"{', '.join(map(str, known))}{layouts.GONE.get(found, '')}")
+
+
 def damage(work, name, meta, deep=False):
-    """What is wrong with the files of a shard against its `meta`, as text; None if nothing is. deep: hash them too."""
+    """What is wrong with the files of a shard against its `meta`, as text; None if nothing is. deep: hash them too.
+
+    Raises OSError if they cannot be read: then nothing is known.
+    """
     return layouts.LAYOUTS[meta["layout"]].damage(workdir.path(work, "cache", name), meta, deep)
 
 

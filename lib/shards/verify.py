@@ -1,76 +1,100 @@
 """Holding the shards against what the manifest's events claim of them."""
 
-import os
+import typing
 
-from ..store import workdir
+from ..store import identity
+from ..store.claims import held
 from . import policy, reading
 
 RECOVER = "`make recover` puts them on record"
 _UNNAMED = "no event names it"
 
 
-def check(work, present, manifest, deep=False):
-    """Yield (kind, shard, detail, stale rows) for each shard that is there or that a current record claims.
+class Finding(typing.NamedTuple):
+    """What was found of a shard.
 
-    kind: 'ok', 'mismatch' (the manifest's events claim other rows than the shard has) or 'orphan' (no event names it).
+    kind: 'ok', 'mismatch' (the manifest's events claim other rows than it has), 'orphan' (no event names it),
+    'unreadable' or 'foreign' (of another version); why: text, None if all is well; stale, outdated: how many rows have
+    since been encoded elsewhere, were made by an older encoder. verdict: 'sound', 'damaged', 'absent', 'unreadable' or
+    'foreign', by what was read of it; 'contradicted' if it is sound, but not what a current event claims.
+    """
+
+    kind: str
+    shard: str
+    why: str | None = None
+    stale: int = 0
+    outdated: int = 0
+    verdict: str = "sound"
+
+    @property
+    def is_lost(self):
+        """True if there is evidence that the current claims of the shard's rows cannot be relied on."""
+        return self.verdict in ("damaged", "absent", "contradicted")
+
+
+def check(work, present, manifest, deep=False, encoder=None, of=None):
+    """Yield a Finding for each shard that is there or that a current record claims.
+
     present: the shards' names as they were before the manifest was read, so that one that appears meanwhile is no
-    orphan; deep: hash the arrays too. The manifest is refreshed before anything is said to be wrong.
+    orphan; deep: hash the arrays too; encoder: the one that rows are held against to tell which are outdated; of: the
+    only games that matter, None for all. The manifest is refreshed before anything is said to be wrong. Raises OSError,
+    Problem if the cache is not mounted.
     """
-    for kind, name, why, stale in _findings(work, present, manifest, deep):
-        yield "mismatch" if kind == "unrecorded" else kind, name, why, stale
-
-
-def broken(work, manifest, deep=False, of=None):
-    """The names of the shards whose current claims cannot be relied on: their games are to be encoded again.
-
-    of: the only games that matter, None for all.
-    """
-    latest, present = manifest.latest, reading.names(work)
+    identity.must_be_here(work, "cache")
     if of is not None:
-        wanted = {latest[game].get("shard") for game in of if game in latest}
+        wanted = {claim.get("shard") for claim in map(held, filter(None, map(manifest.latest.get, of))) if claim}
         present = [name for name in present if name in wanted]
-    return {name for kind, name, _, _ in _findings(work, present, manifest, deep) if kind == "mismatch"}
-
-
-def _findings(work, present, manifest, deep):
-    """As `check`, but with the kind 'unrecorded' for a mismatch that lies in the manifest alone: events are lost."""
     for name in present:
-        found = _look_at(work, name, manifest, deep)
-        if found[0] != "ok":  # or has a compactor been at work meanwhile?
+        found = _look_at(work, name, manifest, deep, encoder)
+        if found.kind != "ok":  # or has a compactor been at work meanwhile?
             manifest.refresh()
-            if not os.path.lexists(workdir.path(work, "cache", name)):
-                continue  # gone, if it is still claimed
-            found = _look_at(work, name, manifest, deep)
-        yield found[0], name, *found[1:]
+            found = _look_at(work, name, manifest, deep, encoder)
+        if found.verdict != "absent":  # else it is told below, if it is still claimed
+            yield found
     gone = _claimed(manifest) - set(reading.names(work))
     if gone:
+        identity.must_be_here(work, "cache")
         manifest.refresh()
-    for name in sorted(gone & _claimed(manifest), key=str):
-        yield "mismatch", name, "the directory is gone", 0
+    for name in sorted(gone & _claimed(manifest), key=reading.order):
+        yield Finding("mismatch", name, "the directory is gone", verdict="absent")
 
 
 def _claimed(manifest):
     return {r.get("shard") for r in manifest.latest.values() if r.get("status") == "encoded"}
 
 
-def _look_at(work, name, manifest, deep):
-    """(kind, what is wrong with a shard or None, its stale rows)."""
+def _look_at(work, name, manifest, deep, encoder):
     try:
         meta = reading.read_meta(work, name)
-    except (OSError, ValueError) as e:
-        return ("mismatch", f"cannot be read: {e}", 0) if name in manifest.claims else ("orphan", _UNNAMED, 0)
-    strangers = unknown_games(meta, manifest.latest)
-    advice = (f"; the manifest does not know {len(strangers)} of its games: {RECOVER}, as `make run` does with those "
-              "whose logs are in xml/") if strangers else ""
-    if name not in manifest.claims:
-        return "orphan", _UNNAMED + advice, 0
-    problem = reading.damage(work, name, meta, deep)
+        strangers = unknown_games(meta, manifest.latest)
+        advice = (f"; the manifest does not know {len(strangers)} of its games: {RECOVER}, as `make run` does with "
+                  "those whose logs are in xml/") if strangers else ""
+        if name not in manifest.claims:
+            return Finding("orphan", name, _UNNAMED + advice)
+        problem = reading.damage(work, name, meta, deep)
+    except reading.Absent as e:
+        return Finding("mismatch", name, str(e), verdict="absent")
+    except reading.Foreign as e:
+        return Finding("foreign", name, str(e), verdict="foreign")
+    except reading.Damaged as e:
+        return Finding(*(("mismatch", name, str(e)) if name in manifest.claims else ("orphan", name, _UNNAMED)),
+                       verdict="damaged")
+    except OSError as e:
+        return Finding("unreadable", name, reading.unreadable(e), verdict="unreadable")
     if problem:
-        return "mismatch", problem, 0
+        return Finding("mismatch", name, problem, verdict="damaged")
+    older = sum(g["n_rows"] for g in outdated(meta, name, manifest.latest, encoder)) if encoder else 0
     problem, stale, missing = _compare(name, meta, manifest)
-    if missing:
-        return "unrecorded", problem + (advice or "; `make run` claims the others"), stale
-    return "mismatch" if problem else "ok", problem, stale
+    if missing:  # that lies in the manifest alone: events are lost
+        return Finding("mismatch", name, problem + (advice or "; `make run` claims the others"), stale, older)
+    return Finding("mismatch" if problem else "ok", name, problem, stale, older, "contradicted" if problem else "sound")
+
+
+def outdated(meta, name, latest, encoder):
+    """The games of a shard's meta.json whose live rows were made by an older encoder than `encoder`."""
+    older = {made for made in {g.get("encoder") for g in meta["games"]}  # few: not asked for each game
+             if policy.is_older(policy.version(meta, {"encoder": made}), encoder)}
+    return [g for g in policy.live(meta, name, latest) if g.get("encoder") in older] if older else []
 
 
 def unknown_games(meta, latest):
@@ -92,7 +116,9 @@ def _compare(name, meta, manifest):
         # lost to another encoder, or thrown out while it was being encoded: no event ever will claim these rows
         forsaken = game not in claimed and record and not policy.awaits(g, record)
         expected += g["n_rows"] if forsaken else 0
-        if forsaken or (record and record.get("status") == "encoded" and record.get("shard") != name):
+        encoded = record and record.get("status") == "encoded"  # for each game: kept quick
+        claim = record if encoded else held(record) if record else None
+        if forsaken or (claim and claim.get("shard") != name):
             stale += g["n_rows"]
     if expected != meta["n_rows"]:
         return f"meta.json says {meta['n_rows']} rows, events claim {expected}", stale, expected < meta["n_rows"]

@@ -22,7 +22,6 @@ class Writer:
         """Begin a shard of a layout (a key of LAYOUTS) aside in the cache of `work`. Raises OSError."""
         self.path = files.temporary_path(workdir.path(work, "cache", "shard"))
         self.games, self.n_rows, self._layout = [], 0, layout
-        shutil.rmtree(self.path, ignore_errors=True)
         os.mkdir(self.path)
         self._rows = layouts.LAYOUTS[layout].Writer(self.path)
 
@@ -40,7 +39,10 @@ class Writer:
         self.n_rows += n
 
     def finish(self, encoder):
-        """Complete the shard aside, durably: arrays, meta.json, fsync. Raises OSError."""
+        """Complete the shard aside, durably: arrays, meta.json, fsync. encoder: name and version of the one that made
+        all its rows. Raises OSError."""
+        if encoder and encoder.get("version"):
+            self.games = [{**g, "encoder": encoder["version"]} for g in self.games]
         with files.naming(self.path):
             found = self._rows.finish()
         meta = {

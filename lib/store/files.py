@@ -4,6 +4,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import secrets
 import shutil
 import socket
 import stat
@@ -28,8 +29,10 @@ HOST = _host()
 
 
 def temporary_path(path):
-    """A name in the same directory for what is to become `path`; says which process of which host works on it."""
-    return os.path.join(os.path.dirname(path), f"{_ASIDE}{HOST}-{os.getpid()}-{os.path.basename(path)}")
+    """A new name in the same directory for what is to become `path`. It says which process of which host works on it;
+    nobody can foretell it, and so put a link there for us to write through."""
+    name = f"{_ASIDE}{HOST}-{os.getpid()}-{secrets.token_hex(8)}-{os.path.basename(path)}"
+    return os.path.join(os.path.dirname(path), name)
 
 
 @contextlib.contextmanager
@@ -54,7 +57,7 @@ def reading(path):
         with naming(path):
             yield
     except OSError as e:
-        if e.errno in (errno.EACCES, errno.EPERM, errno.EIO):
+        if e.errno in (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT):
             raise Unreadable(e.errno, e.strerror, path) from None
         raise
 
@@ -69,12 +72,31 @@ def sync_dir(path):
         os.close(fd)
 
 
+def make_dirs(path):
+    """Make a directory, and those above it that are missing, durably; no error if it is there. Raises OSError."""
+    if os.path.isdir(path):
+        return
+    above = os.path.dirname(os.path.abspath(path))
+    make_dirs(above)
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        if not os.path.isdir(path):  # or another was quicker
+            raise
+    sync_dir(above)
+
+
 @contextlib.contextmanager
-def atomic_write(path):
-    """A binary file to write that becomes `path`, whole and durable, when the block ends well; else nothing is left."""
+def atomic_write(path, like=None):
+    """A binary file to write that becomes `path`, whole and durable, when the block ends well; else nothing is left.
+
+    like: an os.stat_result whose mode, group and, if we may, owner the file gets; None: those of a new file.
+    """
     temporary = temporary_path(path)
     try:
-        with naming(path), open(temporary, "wb") as f:
+        with naming(path), open(temporary, "xb") as f:
+            if like:
+                _make_like(f.fileno(), like)
             yield f
             f.flush()
             os.fsync(f.fileno())
@@ -84,6 +106,14 @@ def atomic_write(path):
             os.unlink(temporary)
         raise
     sync_dir(os.path.dirname(path))
+
+
+def _make_like(fd, info):
+    for owner in (info.st_uid, -1):  # only root may give a file away; to a group of his own anybody may
+        with contextlib.suppress(PermissionError):
+            os.fchown(fd, owner, info.st_gid)
+            break
+    os.fchmod(fd, stat.S_IMODE(info.st_mode))
 
 
 def write(path, data):
@@ -112,6 +142,22 @@ def write_all(found):
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
     sync_dir(os.path.dirname(path))
+
+
+def write_aside(path, data):
+    """Put `data` (bytes) beside `path`, synced, under the name that is returned: os.rename and sync_dir do the rest."""
+    temporary = temporary_path(path)
+    try:
+        with naming(temporary), open(temporary, "xb", buffering=0) as f:
+            view = memoryview(data)
+            while view:
+                view = view[f.write(view):]
+            os.fsync(f.fileno())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return temporary
 
 
 def sweep(directory):
@@ -158,9 +204,16 @@ def is_alive(pid):
 def open_regular(path):
     """A file opened to be read as bytes; FileNotFoundError also for a link, which may lead anywhere, and for a pipe or
     a directory."""
-    if not stat.S_ISREG(os.lstat(path).st_mode):
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as e:
+        if e.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+            raise FileNotFoundError(errno.ENOENT, "not a regular file", path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
         raise FileNotFoundError(errno.ENOENT, "not a regular file", path)
-    return open(path, "rb")
+    return open(fd, "rb")
 
 
 def sha256(path):

@@ -1,9 +1,11 @@
 """What was read of a large manifest, kept so that the next script need not parse it again. A cache: it can be deleted
-at any time, and what is not proved to come from these very bytes, read by this very program, counts as not there."""
+at any time, and what is not proved to come from these very bytes, read by this very program, counts as not there. The
+proof is against mistakes, not against forgers: what others may have written counts as not there either."""
 
 import hashlib
 import marshal
 import os
+import stat
 import sys
 
 from . import files
@@ -34,6 +36,11 @@ def _seal(proof, payload):
     return whole.digest()
 
 
+def _is_ours(info):
+    """True if nobody but us, and root, can have written a file, of its os.stat_result."""
+    return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
 def load(path, f, end):
     """(proof, offset, state): the state that `save` was given when `offset` bytes of the manifest had been read, and
     their hash. Without a snapshot of what stands there, (hash of nothing, 0, None). f: the manifest, of `end` bytes.
@@ -41,6 +48,8 @@ def load(path, f, end):
     proof = _begin()
     try:
         with files.open_regular(_path(path)) as snapshot:
+            if not _is_ours(os.fstat(snapshot.fileno())):
+                raise PermissionError
             seal, offset = snapshot.read(proof.digest_size), int.from_bytes(snapshot.read(8), "big")
             payload = snapshot.read() if offset <= end else b""
     except OSError:
@@ -65,5 +74,6 @@ def save(path, proof, offset, state):
                      for key, value in record.items()} for game, record in latest.items()}
     payload = marshal.dumps((lines, bad, latest, claims))
     with files.atomic_write(_path(path)) as f:
+        os.fchmod(f.fileno(), 0o600)
         f.write(_seal(proof, payload) + offset.to_bytes(8, "big"))
         f.write(payload)

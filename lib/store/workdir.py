@@ -2,15 +2,16 @@
 
 import functools
 import os
-import re
+import stat
 
-from . import files, gid
+from .. import manifest
+from . import claims, files, gid, identity
 from .errors import Problem
 
-MANIFEST = "manifest.jsonl"
+MANIFEST = manifest.FILE
 RUN_LOCK = ".run.lock"
+LINKS = "game_ids_imported.txt"  # ids of links that were imported, for the next run to download
 SHARD = "shard_{:05d}"
-_ALMOST = re.compile(rf"({gid.PATTERN})(?:\.(?:xml|mjlog|log|txt))?(?:\.gz)?")  # names that logs have elsewhere
 
 
 def path(work, *parts):
@@ -40,25 +41,54 @@ def cache(work):
     return os.path.join(work, "cache")
 
 
-def make(work):
-    """Create the work directory's folders, and sweep what dead processes left at its top; raises OSError."""
-    for name in ("xml", "cache", "raw"):
-        os.makedirs(os.path.join(work, name), exist_ok=True)
+def make(work, *needed):
+    """Make the work directory if it is not there, or take over an older version's; sweep what dead processes left at
+    its top. needed: the folders, "cache" and "xml", that must be there, not only a place to mount them; none: both.
+
+    Raises Problem if one is not, or the work directory is of another format, OSError.
+    """
+    if identity.read(work) is None:
+        identity.begin(work, _contents(work))
+    identity.confirm(work)
+    identity.must_be_here(work, *needed or identity.FOLDERS)
+    files.make_dirs(os.path.join(work, "raw"))
     files.sweep(work)
 
 
 def must_exist(work):
-    """Raises Problem if there is no such work directory."""
+    """Raises Problem if there is no such work directory, or one of another format; OSError."""
+    identity.must_exist(work)
+
+
+def _contents(work):
+    """folder -> the names of what the manifest says is there."""
     if not os.path.isdir(work):
-        raise Problem(f"{work}: no such work directory")
+        return {}
+    latest = manifest.Manifest(work).latest
+    shards = (claim.get("shard") for claim in map(claims.held, latest.values()) if claim)
+    return {"cache": set(filter(None, shards)),
+            "xml": {f"{game}.txt" for game, record in latest.items() if record.get("status") == "downloaded"}}
+
+
+def log_is_gone(work, game):
+    """True if a game's log is not in xml/, and xml/ is there to be seen. Raises Problem if it is not mounted."""
+    try:
+        os.lstat(xml(work, game))
+    except FileNotFoundError:
+        identity.must_be_here(work, "xml")
+        return True
+    except OSError:
+        pass  # it cannot be seen: that is not gone
+    return False
 
 
 def why_foreign(work, name):
-    """What keeps the file `name` of xml/ from being a game's."""
-    if not (name[-4:] == ".txt" and gid.is_gid(name[:-4])):
-        found = _ALMOST.fullmatch(name)
-        return f"rename it to {found[1]}.txt" if found else "its name is no game id"
+    """What keeps the file `name` of xml/ from being a game's; None for a file named as logs are elsewhere."""
     path = os.path.join(work, "xml", name)
+    if not gid.of_name(name):
+        return "its name is no game id"
+    if stat.S_ISREG(os.lstat(path).st_mode):
+        return None
     return "it is a link" if os.path.islink(path) else "it is a directory" if os.path.isdir(path) else "it is no file"
 
 

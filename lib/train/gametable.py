@@ -41,13 +41,18 @@ class Table(NamedTuple):
     part: np.ndarray
 
 
-def load(path):
-    """The Table of the cache directory `path`. Raises CacheError."""
+def load(path, encoder=None):
+    """(Table, encoders) of the cache directory `path`: of the rows of this version of the encoder (None: of all), and
+    version -> rows of all, the version being None where it is not known. Raises CacheError."""
     try:
         with open(os.path.join(path, "index.json"), encoding="utf-8") as f:
             index = json.load(f)
         _check_schema(path, index["schema"])
-        names = [entry["path"] for entry in index["shards"]]
+        made, encoders = index.get("encoders", {}), {}
+        for entry in index["shards"]:
+            version = made.get(entry["path"])
+            encoders[version] = encoders.get(version, 0) + entry["n_rows"]
+        names = [entry["path"] for entry in index["shards"] if encoder in (None, made.get(entry["path"]))]
         ranges = [index["row_ranges"][name] for name in names]
     except (FileNotFoundError, NotADirectoryError):
         hint = ("the cache is its folder cache/" if os.path.isdir(os.path.join(path, "cache")) else
@@ -59,6 +64,8 @@ def load(path):
         raise CacheError(f"{path}: index.json: {e.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise CacheError(f"{path}: index.json is damaged: `make rebuild-index` writes it anew") from None
+    if encoder is not None and encoder not in encoders:
+        raise CacheError(f"{path}: no rows of encoder version {encoder!r}; versions and rows: {encoders}")
     metas, found = [], []
     for number, (name, spans) in enumerate(zip(names, ranges, strict=True)):
         try:
@@ -74,7 +81,8 @@ def load(path):
     columns, types = zip(*found, strict=True) if found else ((),) * 7, ("i4", "i4", "i8", "i8", "S32", "i4", "u8")
     shard, place, start, rows, gid, final, identity = map(np.array, columns, types)
     first = np.concatenate([[0], np.cumsum(rows)])
-    return Table(names, metas, shard, place, start, rows, first, gid, final.reshape(-1, 4), identity, shard)
+    table = Table(names, metas, shard, place, start, rows, first, gid, final.reshape(-1, 4), identity, shard)
+    return table, encoders
 
 
 def _check_schema(path, found):
@@ -86,13 +94,12 @@ def _check_schema(path, found):
 def _live(number, meta, spans):
     """The entries of a shard's games whose rows are live, in their order."""
     starts = [start for start, _ in spans]
-    whole = json.dumps(meta.get("encoder"), sort_keys=True)
+    version = (meta.get("encoder") or {}).get("version")
     for place, game in enumerate(meta["games"]):
         span = bisect.bisect_right(starts, game["start"]) - 1
         if span < 0 or not game["n_rows"] or game["start"] >= spans[span][1]:
             continue  # stale
-        encoder = json.dumps(game["encoder"], sort_keys=True) if "encoder" in game else whole
-        text = f"{game['gid']} {game['sha256']} {game['n_rows']} {encoder}"
+        text = f"{game['gid']} {game['sha256']} {game['n_rows']} {game.get('encoder', version)}"
         identity = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
         final = game.get("final") or (0,) * 4
         yield number, place, game["start"], game["n_rows"], game["gid"], final, identity
@@ -104,9 +111,9 @@ def fingerprint(table):
     return hashlib.sha256(b"".join(array.astype("<u8").tobytes() for array in arrays)).hexdigest()[:32]
 
 
-def moved(table, path):
+def moved(table, path, encoder):
     """The same games where they lie now, after a compaction. Raises CacheError if one is not there as it was."""
-    now = load(path)
+    now, _ = load(path, encoder)
     where = {identity: i for i, identity in enumerate(now.identity.tolist())}
     known = table.gid != b""
     if not known.all() or not all(identity in where for identity in table.identity.tolist()):

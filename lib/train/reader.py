@@ -28,13 +28,16 @@ class Cache:
 
     validation: the fraction of games, by a hash of the gid, that are `split` "validation"; the others are "train". No
     game changes sides when others are added, and a larger fraction keeps those that a smaller one had.
+
+    encoder: show only rows that this version of the encoder made (text, as in index.json); None: all.
+    encoders: version -> rows, of all that are live; the version is None where it is not known.
     """
 
-    def __init__(self, path, validation=0.05):
+    def __init__(self, path, validation=0.05, encoder=None):
         """Read index.json and the shards' meta.json. Raises CacheError."""
         self.path, self.validation = os.fspath(path), validation
-        self._source, self._counts = Source(self.path), {}
-        self._table = self._source.table
+        self._source, self._counts = Source(self.path, encoder), {}
+        self._table, self.encoders = self._source.table, self._source.encoders
 
     @property
     def shards(self):

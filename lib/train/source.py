@@ -13,11 +13,12 @@ from .gametable import CacheError
 
 class Source:
     """The shards of a cache directory. table: its lib.train.gametable.Table as it was when the cache was opened: what
-    lies where now is not for others to know."""
+    lies where now is not for others to know; encoders: as of lib.train.reader's Cache."""
 
-    def __init__(self, path):
-        """Raises CacheError."""
-        self._path, self.table = path, gametable.load(path)
+    def __init__(self, path, encoder=None):
+        """encoder: the version whose rows are meant, None for all. Raises CacheError."""
+        self._path, self._encoder = path, encoder
+        self.table, self.encoders = gametable.load(path, encoder)
         self._now = self.table
 
     def rows(self, numbers):
@@ -32,7 +33,7 @@ class Source:
         try:
             return read(what)
         except FileNotFoundError:  # compacted away?
-            self._now = gametable.moved(self._now, self._path)
+            self._now = gametable.moved(self._now, self._path, self._encoder)
         try:
             return read(what)
         except FileNotFoundError as e:

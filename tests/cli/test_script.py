@@ -143,9 +143,9 @@ ALL = ("lines = stdin.Lines()\n"
 
 
 @pytest.mark.parametrize(("args", "stdin", "found"), [
-    ([], None, "None"), ([], "", "None"), ([], "\n\n", "None"), ([A], None, f"[{A!r}]"), ([A], f"{B}\n", f"[{A!r}]"),
+    ([], None, "None"), ([], "", "[]"), ([], "\n\n", "[]"), ([A], None, f"[{A!r}]"), ([A], f"{B}\n", f"[{A!r}]"),
     ([], f"{A}\n{B}\n", f"[{A!r}, {B!r}]"), ([], "../x\n", "[]"), ([], f"../x\n{A}\n", f"[{A!r}]")])
-def test_no_ids_mean_all_but_only_bad_ones_do_not(args, stdin, found):
+def test_no_ids_mean_all_but_not_in_a_pipe(args, stdin, found):
     done = script(ALL, *args, **({} if stdin is None else {"input": stdin}))
     assert done.stdout == f"{found}\n", done.stderr
 

@@ -1,6 +1,9 @@
 """The scripts of the pipeline through their real command lines: what they print, where, and how they end."""
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import re
 import resource
@@ -12,7 +15,7 @@ import time
 
 import pytest
 from flows import ROOT, environment, script
-from support import downloaded, event, game, log, put, put_shard, sha, tree
+from support import downloaded, event, game, in_cache, log, put, put_shard, sha, tree
 
 from lib.demo.selfplay import play
 from lib.manifest import Manifest
@@ -260,15 +263,36 @@ def test_what_is_no_file_stops_nothing_and_is_not_followed(done, tmp_path, logs,
     assert Manifest(done).latest[game(7)]["status"] == "downloaded" and (tmp_path / "outside").read_bytes() == log(7)
 
 
-@pytest.mark.parametrize("suffix", ["", ".xml", ".mjlog", ".log", ".xml.gz", ".txt.gz", ".gz"])
-def test_adopting_says_what_a_log_by_almost_its_name_is_to_be_renamed_to(work, logs, suffix):
-    path = os.path.join(work, "xml", f"{A}{suffix}")
-    with open(path, "wb") as f:
-        f.write(logs[0])
+@pytest.mark.parametrize("name", [A, f"{A}.xml", f"{A}.MJLOG", f"{A.upper()}.txt", f"{A}&tw=2.mjlog", f"log_{A}.log"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_a_log_by_the_name_that_it_has_elsewhere_is_adopted_under_its_own_and_unpacked(work, name, pack):
+    data = log(1)
+    with open(os.path.join(work, "xml", name), "wb") as f:
+        f.write(pack(data))
+    shown = run("verify-xml", work)
+    assert shown.stdout == f"unknown\t{name}\n" and shown.returncode == 0
     shown = run("adopt-xml", work)
-    told = re.fullmatch(rf"adopt-xml: xml/'{A}{re.escape(suffix)}': rename it to (\S+): left alone\n.*\n", shown.stderr)
-    os.rename(path, os.path.join(work, "xml", told[1]))
+    assert shown.stdout == f"{A}\n" and shown.stderr == "adopt-xml: 1 adopted, 0 duplicates\n"
+    assert tree(os.path.join(work, "xml")) == {f"{A}.txt": data}
+    record = Manifest(work).latest[A]
+    assert (record["sha256"], record["source"]) == (sha(data), f"xml/{name}")
+    assert run("verify-xml", work).stdout == ""
+
+
+@pytest.mark.parametrize(("data", "why"), [
+    (b"<mjloggm><GO/>", "not a whole log"), (b"a page", "not a whole log"), (b"", "not a whole log"),
+    (gzip.compress(log(1))[:40], "damaged, or not all of it is here yet: .*"),
+    (log(1, rows=9), f"another log of {A} is here")])
+def test_what_only_has_the_name_of_a_log_stays_where_it_is(work, data, why):
+    put(work, 1, log(1))
     assert run("adopt-xml", work).stdout == f"{A}\n"
+    with open(os.path.join(work, "xml", f"{A}.mjlog"), "wb") as f:
+        f.write(data)
+    before = tree(work)
+    shown = run("adopt-xml", work)
+    told = f"adopt-xml: xml/'{A}.mjlog': {why}: left alone\nadopt-xml: 0 adopted, 0 duplicates\n"
+    assert re.fullmatch(told, shown.stderr)
+    assert tree(work) == before
 
 
 @pytest.mark.parametrize(("make", "what"), [
@@ -293,7 +317,7 @@ def test_shards_that_are_wrong_are_named_each_with_its_reason(work):
     shown = run("verify-shards", work)
     found = dict(line.split("\t")[1::-1] for line in shown.stdout.splitlines())
     assert shown.returncode == 1 and found == {
-        "shard_00001": "mismatch", "shard_00002": "orphan", r"../\x1b[2J\n": "mismatch"}
+        "shard_00001": "mismatch", "shard_00002": "orphan", r"../\x1b[2J\n": "mismatch", game(4): "lost"}
     assert shown.stderr.startswith("shard mismatches : 2\norphan shards : 1\nstale rows : 2\n") and tree(work) == before
 
 
@@ -329,7 +353,7 @@ def test_a_full_disk_is_one_line_and_status_1_and_the_next_run_goes_on(full):
     assert run("adopt-xml", full).returncode == 0 and set(Manifest(full).latest) == {A, B, C}
     shown = run("encode-batch", full, "--queued", preexec_fn=limited(100_000))
     assert shown.returncode == 1 and re.fullmatch(r"encode-batch: [^\n]+\n", shown.stderr) and shown.stdout == ""
-    assert os.listdir(os.path.join(full, "cache")) == [] and not Manifest(full).claims
+    assert in_cache(full) == [] and not Manifest(full).claims
     assert run("encode-batch", full, "--queued").stdout.split() == [A, B]
 
 
@@ -350,7 +374,7 @@ def test_a_signal_closes_the_shard_in_the_making_and_says_its_ids(full, signum):
                           env=environment(), **pipes) as p:
         p.stdin.write(f"{A}\n")
         p.stdin.flush()
-        while not os.listdir(os.path.join(full, "cache")):  # the shard in the making
+        while not in_cache(full):  # the shard in the making
             time.sleep(0.01)
         p.send_signal(signum)
         assert p.wait(30) == 128 + signum
@@ -372,3 +396,33 @@ def test_a_file_that_changed_since_its_download_is_left_out(full, logs):
     assert Manifest(full).latest[A]["found"] == sha(logs[0] + b" ")
     put(full, 1, logs[0])
     assert run("adopt-xml", full).stdout == f"{A}\n" and run("encode-batch", full, A).stdout == f"{A}\n"
+
+
+# An empty pipe
+
+@pytest.mark.parametrize("name", ["adopt-xml", "verify-xml"])
+@pytest.mark.parametrize("text", ["", "\n"])
+def test_a_pipe_without_ids_means_none_and_says_what_means_all(full, name, text):
+    """As of `grep nosuch ids | bin/adopt-xml`."""
+    before = tree(full)
+    shown = run(name, full, input=text)
+    assert (shown.returncode, shown.stdout) == (0, "") and tree(full) == before
+    assert f"{name}: no game ids came through the pipe, so nothing was done; --all means all\n" in shown.stderr
+
+
+def test_an_empty_file_means_none_too(full, tmp_path):
+    (tmp_path / "ids").touch()
+    with open(tmp_path / "ids") as f:
+        assert run("adopt-xml", full, stdin=f).stdout == "" and not Manifest(full).latest
+
+
+def test_all_means_all_whatever_stdin_is(full):
+    assert run("adopt-xml", full, "--all", input="").stdout.split() == [A, B, C]
+    assert "xmls (ok) : 3" in run("verify-xml", full, "--all", input=f"{A}\n").stderr
+    assert run("verify-xml", full, "--all", A).returncode == 2
+
+
+def test_nothing_is_repaired_when_no_ids_come(done):
+    put(done, 1, b"damaged")
+    before = tree(done)
+    assert run("verify-xml", done, "--repair", input="").returncode == 0 and tree(done) == before

@@ -90,7 +90,7 @@ def test_an_optional_number_may_be_empty():
 WRONG = ["YEAR=20x4", "YEAR=1999", "YEAR=2098", "DELAY=abc", "DELAY=0.5", "MAX_NEW=lots", "MAX_NEW=1.5", "TIMEOUT=x",
          "TIMEOUT=0", "MAX_REFUSALS=0", "SHARD_ROWS=0", "PIECE=0", "JOBS=0", "JUDGE=0", "SHARD_LAYOUT=paced",
          "ROOMS=zz", "TENHOU_URL=tenhou.net", "TENHOU_URL=http://:80", "USER_AGENT=é", "DISTRIBUTE=cloud",
-         "REPAIR=yes", "DEEP=2", "RETRY=true", "SBATCH=--comment='x"]
+         "REPAIR=yes", "DEEP=2", "OUTDATED=2", "RETRY=true", "SBATCH=--comment='x"]
 
 
 @pytest.mark.parametrize("setting", WRONG)
@@ -102,11 +102,12 @@ def test_a_setting_that_cannot_be_is_refused_and_named(monkeypatch, setting):
 
 
 def test_every_knob_but_paths_and_names_has_values_that_are_refused():
-    assert set(settings.defaults()) - {setting.split("=")[0] for setting in WRONG} == {"PYTHON", "WORK", "IDS", "HOSTS"}
+    free = set(settings.defaults()) - {setting.split("=")[0] for setting in WRONG}
+    assert free == {"PYTHON", "WORK", "IDS", "FROM", "HOSTS"}
     assert set(settings.CHOICES["SHARD_LAYOUT"]) == set(layouts.LAYOUTS)
 
 
-@pytest.mark.parametrize("name", ["REPAIR", "DEEP", "RETRY"])
+@pytest.mark.parametrize("name", ["REPAIR", "DEEP", "RETRY", "OUTDATED"])
 def test_a_switch_is_on_with_1_only_and_off_with_0(monkeypatch, name):
     for value, on in (("", False), ("0", False), ("1", True)):
         monkeypatch.setenv(name, value)

@@ -10,6 +10,7 @@ import faulty
 import machines
 import pytest
 from flows import ROOT, environment, make, script, stand_in
+from support import broken
 from test_documented import MACHINES, README, shape, transcripts
 
 from lib.cli import settings
@@ -17,7 +18,7 @@ from lib.cluster import spread
 from lib.demo.selfplay import play
 from lib.logs import last_check
 from lib.manifest import Manifest
-from lib.shards import commit, reading, verify
+from lib.shards import commit, reading
 from lib.store import files, locks
 
 pytestmark = pytest.mark.slow
@@ -134,7 +135,7 @@ def test_a_check_on_two_hosts_says_what_a_local_one_says_and_repairs(work, games
     assert sorted(spread.stdout.splitlines()) == sorted(alone.stdout.splitlines())
     assert TABLE.format(10, 1, 1, 1) in spread.stdout and spread.returncode == alone.returncode == 2
     repaired = make("check", f"WORK={work}", *SPREAD, "PIECE=2", "REPAIR=1", settings=hosts)
-    assert "verify-xml: 1 corrupt files deleted" in repaired.stdout
+    assert "verify-xml: 1 corrupt files are in trash/ now" in repaired.stdout
     assert not (work / "xml" / f"{sorted(games)[3]}.txt").exists()
     assert Manifest(work).latest[sorted(games)[3]]["status"] == "corrupt"
 
@@ -219,7 +220,7 @@ def test_the_end_of_make_ends_the_array(work, cluster):
     run.kill()
     run.communicate()
     machines.until(lambda: not machines.says(conf, "squeue", "-h") and not machines.steps(conf, "n1"))
-    assert not list(work.glob(".tmp-*-pieces")) and verify.broken(work, Manifest(work)) == set()
+    assert not list(work.glob(".tmp-*-pieces")) and broken(work, Manifest(work)) == set()
 
 
 @needs_slurm
@@ -391,8 +392,8 @@ def test_a_piece_looks_at_no_shards_but_those_of_its_games(work, games):
     for name in ("shard_00000", "shard_00001"):
         (work / "cache" / name / "labels.npy").unlink()
     manifest = Manifest(work)
-    assert verify.broken(work, manifest) == {"shard_00000", "shard_00001"}
-    assert verify.broken(work, manifest, of=[names[1], names[9]]) == {"shard_00001"}
+    assert broken(work, manifest) == {"shard_00000", "shard_00001"}
+    assert broken(work, manifest, of=[names[1], names[9]]) == {"shard_00001"}
     assert faulty.ok("encode-batch", "--work", work, names[1], names[9]).stdout.split() == [names[1], names[9]]
 
 

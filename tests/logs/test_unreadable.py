@@ -67,7 +67,7 @@ def test_the_check_names_it_and_says_what_to_do_and_checks_the_others(tmp_path, 
     assert re.findall(r"^(xmls .*) : (\d+)$", done.stderr, re.M) == [
         ("xmls (ok)", "0" if VICTIM in options else "3"), ("xmls (corrupt)", "0"), ("xmls (missing)", "0"),
         ("xmls (unknown)", "0")]
-    assert "verify-xml: 1 files cannot be read: see to their modes and to the disk; or delete them" in done.stderr
+    assert "verify-xml: 1 files cannot be read: see to their modes and to the disk; or move them" in done.stderr
     assert (work / "manifest.jsonl").read_bytes() == manifest and (work / "xml" / f"{VICTIM}.txt").exists()
 
 

@@ -205,7 +205,7 @@ def test_two_copies_of_a_lost_game_leave_one(work):
     for n in (1, 2):
         put(work, n, RIGHT)
     assert sorted([adopt(work, 2), adopt(work, 1)]) == ["downloaded", "duplicate"]
-    assert sorted(os.listdir(workdir.path(work, "xml"))) == [f"{game(2)}.txt"]
+    assert sorted(os.listdir(workdir.path(work, "xml"))) == [".work-id", f"{game(2)}.txt"]
 
 
 def test_empty_files_are_no_duplicates_of_each_other(work):
@@ -214,12 +214,13 @@ def test_empty_files_are_no_duplicates_of_each_other(work):
     assert [adopt(work, 1), adopt(work, 2)] == ["downloaded", "downloaded"]
 
 
-def test_a_duplicate_whose_copy_a_kill_left_behind_is_deleted_once_and_not_recorded_twice(work):
+def test_a_duplicate_whose_copy_a_kill_left_behind_is_moved_once_and_not_recorded_twice(work):
     downloaded(work, 1, RIGHT)
     put(work, 2, RIGHT)
     adopt(work, 2)
     before, path = tree(work), put(work, 2, RIGHT)
-    assert adopt(work, 2) == "deleted" and not os.path.exists(path) and tree(work) == before
+    assert adopt(work, 2) == "moved" and not os.path.exists(path)
+    assert tree(work) == before | {f"trash/{game(2)}.txt.2": RIGHT}
 
 
 def test_a_duplicate_whose_twin_is_lost_takes_its_place(work):

@@ -5,12 +5,12 @@ import os
 
 import numpy as np
 import pytest
-from support import downloaded, findings, game, log, noise, put, sha, tree
+from support import downloaded, findings, game, in_cache, log, noise, put, sha, tree
 
 from lib.manifest import Manifest
 from lib.shards import policy, reading, writing
 from lib.shards.batch import Batch
-from lib.store import files, workdir
+from lib.store import workdir
 
 
 def encode(work, ids, shard_rows=100):
@@ -34,7 +34,7 @@ def test_games_become_rows_of_a_shard_and_their_events_say_where(work, encoder):
     assert encode(work, ids) == (ids, {"encoded": 3, "rows": 12})
     assert {k: v for k, v in record(work, 1).items() if k != "ts"} == {
         "gid": game(1), "status": "encoded", "shard": "shard_00000", "n_samples": 4, "sha256": sha(log(1, 4)),
-        "size": len(log(1, 4)), "start": 3}
+        "size": len(log(1, 4)), "start": 3, "encoder": "1"}
     tokens = np.load(workdir.path(work, "cache", "shard_00000", "tokens.npy"), mmap_mode="r")
     assert (tokens[3:7] == noise(log(1, 4), 4)["tokens"]).all()
     assert findings(work)[0] == {"shard_00000": ("ok", 0)}
@@ -172,14 +172,7 @@ def test_rows_lost_to_another_encoder_are_not_counted_as_ours(work, encoder):
         yield from ids
         assert encode(work, ids[:1])[0] == ids[:1]
 
-    # one process cannot write two shards aside at once: give the second one another name
-    temporary_path = files.temporary_path
-    names = iter(("a", "b"))
-    files.temporary_path = lambda path: temporary_path(path) + (next(names) if path.endswith("shard") else "")
-    try:
-        said = list(batch.run(stream()))
-    finally:
-        files.temporary_path = temporary_path
+    said = list(batch.run(stream()))
     assert said == ids[1:] and batch.tally["rows"] == 3 and batch.tally["encoded"] == 1
     assert findings(work)[0] == {"shard_00000": ("ok", 0), "shard_00001": ("ok", 3)}
 
@@ -189,7 +182,7 @@ def test_a_consumer_that_stops_early_leaves_nothing_half_done(work, encoder):
     run = Batch(work, Manifest(work), 4).run(ids)
     assert next(run) == ids[0]
     run.close()
-    assert os.listdir(workdir.cache(work)) == ["shard_00000"] and findings(work)[0] == {"shard_00000": ("ok", 0)}
+    assert in_cache(work) == ["shard_00000"] and findings(work)[0] == {"shard_00000": ("ok", 0)}
     assert encode(work, ids)[0] == ids[2:]
 
 
@@ -203,7 +196,7 @@ def test_what_fails_in_the_middle_drops_the_open_shard_and_the_next_run_encodes_
     with monkeypatch.context() as patch, pytest.raises(type(error)):
         patch.setattr(writing.Writer, "finish", fail)
         encode(work, ids)
-    assert os.listdir(workdir.cache(work)) == [] and not Manifest(work).claims
+    assert in_cache(work) == [] and not Manifest(work).claims
     assert encode(work, ids)[0] == ids
 
 

@@ -9,7 +9,22 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import ENCODER, SHARD, downloaded, edit_meta, event, findings, game, log, noise, npy, put_shard, sha, tree
+from support import (
+    ENCODER,
+    SHARD,
+    downloaded,
+    edit_meta,
+    event,
+    findings,
+    game,
+    in_cache,
+    log,
+    noise,
+    npy,
+    put_shard,
+    sha,
+    tree,
+)
 
 from lib import manifest
 from lib.manifest import Manifest
@@ -41,8 +56,8 @@ def test_a_shard_without_a_game_that_can_be_claimed_leaves_nothing(work):
     before = tree(work)
     assert commit.publish(writer, handle, work, ENCODER) == []
     assert {k: v for k, v in tree(work).items() if not k.startswith("cache")} == {
-        k: v for k, v in before.items() if not k.startswith("cache")} and os.listdir(workdir.cache(work)) == []
-    assert commit.publish(writing.Writer(work), handle, work, ENCODER) == [] and os.listdir(workdir.cache(work)) == []
+        k: v for k, v in before.items() if not k.startswith("cache")} and in_cache(work) == []
+    assert commit.publish(writing.Writer(work), handle, work, ENCODER) == [] and in_cache(work) == []
 
 
 def test_two_writers_race_and_each_game_is_claimed_once_and_the_loser_s_rows_are_stale(work):

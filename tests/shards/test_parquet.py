@@ -1,5 +1,6 @@
 """The layout parquet gives back every row that the schema can have, in few bytes, to us and any reader of Parquet."""
 
+import json
 import os
 import subprocess
 import sys
@@ -129,7 +130,7 @@ def test_damage_is_found(tmp_path, layout):
     victim.write_bytes(whole[:-1])
     assert reading.damage(work, name, meta)
     victim.unlink()
-    assert "cannot be read" in reading.damage(work, name, meta)
+    assert "is gone" in reading.damage(work, name, meta)
 
 
 def test_meta_that_disagrees_with_the_file_is_damage(played):
@@ -188,3 +189,12 @@ def test_without_pyarrow_one_line_says_what_installs_it(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=os.path.dirname(os.path.dirname(make.__file__)),
                           capture_output=True, text=True)
     assert "make setup SHARD_LAYOUT=parquet" in done.stdout, done.stderr
+
+
+def test_a_shard_of_the_layout_that_this_one_replaced_is_foreign_and_what_converts_it_is_said(tmp_path):
+    work = str(tmp_path)
+    name = make.add_shard(work, "dense", [(gid, make.of(log)) for gid, log in make.games(1)])
+    meta = make.meta(work, name) | {"layout": "packed"}
+    (tmp_path / "cache" / name / reading.META).write_text(json.dumps(meta))
+    with pytest.raises(reading.Foreign, match=r"'packed'.* reads dense, parquet; commit .* --layout dense"):
+        reading.read_meta(work, name)

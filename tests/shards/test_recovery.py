@@ -2,11 +2,13 @@
 
 import os
 
-from support import downloaded, event, findings, game, log, put_shard, sha
+import pytest
+from support import broken, downloaded, edit_meta, event, findings, game, log, put_shard, sha
 
 from lib.manifest import Manifest
-from lib.shards import compaction, reading, recovery, verify
+from lib.shards import compaction, reading, recovery
 from lib.store import workdir
+from lib.store.errors import Problem
 
 
 def manifest_path(work):
@@ -47,7 +49,7 @@ def test_a_game_whose_last_record_is_of_a_shard_that_compaction_removed_gets_its
     os.truncate(manifest_path(work), size)
     after, _ = recovery.recover(work)
     assert {r["shard"] for r in after.latest.values()} == {"shard_00002"}
-    assert findings(work)[0] == {"shard_00002": ("ok", 0)} and not verify.broken(work, after)
+    assert findings(work)[0] == {"shard_00002": ("ok", 0)} and not broken(work, after)
 
 
 def test_a_game_that_has_other_bytes_by_now_keeps_its_record(work):
@@ -63,3 +65,27 @@ def test_recovering_what_is_whole_changes_no_record(work):
     downloaded(work, 2, log(2))
     before = Manifest(work).latest
     assert recovery.recover(work)[0].latest == before
+
+
+def test_the_manifest_keeps_its_mode_and_its_group_and_so_does_the_old_one(work):
+    downloaded(work, 1, log(1))
+    path = manifest_path(work)
+    os.chmod(path, 0o640)
+    if os.geteuid() == 0:
+        os.chown(path, 12345, 12346)
+    before = os.stat(path)
+    _, kept = recovery.recover(work)
+    for there in (path, kept):
+        info = os.stat(there)
+        assert (info.st_mode, info.st_uid, info.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+
+
+def test_nothing_is_recovered_while_a_shard_cannot_be_read(work, monkeypatch):
+    put_shard(work, {1: 2})
+    with open(manifest_path(work), "rb") as f:
+        before = f.read()
+    edit_meta(work, lambda meta: meta.update(schema_version=9))
+    with pytest.raises(Problem, match="shard_00000"):
+        recovery.recover(work)
+    with open(manifest_path(work), "rb") as f:
+        assert f.read() == before

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ENCODER, SHARD, downloaded, event, findings, game, log, noise, npy, put_shard, sha
+from support import ENCODER, SHARD, downloaded, event, findings, game, in_cache, log, noise, npy, put_shard, sha
 
 from lib.manifest import Manifest
 from lib.rows import schema
-from lib.shards import commit, dense, reading, writing
+from lib.shards import commit, dense, index, reading, writing
 from lib.store import workdir
 
 
@@ -56,7 +56,7 @@ def test_a_shard_is_written_straight_to_disk(work):
     size = os.path.getsize(os.path.join(writer.path, "tokens.npy"))
     assert size - before >= rows["tokens"].nbytes - (1 << 17)  # no more than a buffer is held back
     writer.discard()
-    assert os.listdir(workdir.cache(work)) == []
+    assert in_cache(work) == []
 
 
 def test_a_write_that_fails_on_its_way_to_the_disk_fails_the_shard(work, monkeypatch):
@@ -73,7 +73,7 @@ def test_a_write_that_fails_on_its_way_to_the_disk_fails_the_shard(work, monkeyp
             writer.add(game(n), "aa", noise(b"", 20))
         writer.finish(ENCODER)
     writer.discard()
-    assert os.listdir(workdir.cache(work)) == []
+    assert in_cache(work) == []
 
 
 @pytest.mark.parametrize(("name", "bad"), [
@@ -128,3 +128,19 @@ def test_what_is_no_shard_s_name_has_no_number_and_is_never_opened(work, name):
         reading.read_meta(work, name)
 
 
+def test_shards_are_in_the_order_of_their_numbers_beyond_five_digits(work):
+    for number in (99999, 100000, 7, 1000000):
+        os.mkdir(workdir.path(work, "cache", workdir.SHARD.format(number)))
+    assert [reading.number(name) for name in reading.names(work)] == [7, 99999, 100000, 1000000]
+
+
+def test_the_index_lists_them_so_and_the_later_of_two_is_recovered(work):
+    for number, n in ((99999, 1), (100000, 2)):
+        name = put_shard(work, {n: 2})
+        os.rename(workdir.path(work, "cache", name), workdir.path(work, "cache", workdir.SHARD.format(number)))
+        record = Manifest(work).latest[game(n)]
+        Manifest(work).append([{**record, "shard": workdir.SHARD.format(number)}])
+    built, problems = index.build(work, Manifest(work).latest)
+    assert not problems and [entry["path"] for entry in built["shards"]] == ["shard_99999", "shard_100000"]
+    index.rebuild(work, Manifest(work).latest)
+    assert index.check(work, Manifest(work).latest) is None

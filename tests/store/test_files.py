@@ -35,7 +35,9 @@ def calls(monkeypatch):
 def test_a_file_is_synced_before_its_rename_and_its_directory_after_it(tmp_path, calls):
     path = str(tmp_path / "x")
     files.write(path, b"new")
-    assert calls == [("fsync", files.temporary_path(path)), ("rename", path), ("fsync", str(tmp_path))]
+    (first, temporary), *rest = calls
+    assert first == "fsync" and os.path.dirname(temporary) == str(tmp_path) and os.path.basename(temporary)[0] == "."
+    assert rest == [("rename", path), ("fsync", str(tmp_path))]
     assert os.listdir(tmp_path) == ["x"] and (tmp_path / "x").read_bytes() == b"new"
 
 
@@ -81,15 +83,15 @@ def test_what_a_killed_process_left_aside_is_swept_and_what_a_living_one_writes_
     def begin():
         stack = contextlib.ExitStack()
         stack.enter_context(files.atomic_write(str(tmp_path / "x"))).write(b"half")
-        os.mkdir(files.temporary_path(str(tmp_path / "shard")))
-        with open(os.path.join(files.temporary_path(str(tmp_path / "shard")), "part"), "wb"):
+        os.mkdir(shard := files.temporary_path(str(tmp_path / "shard")))
+        with open(os.path.join(shard, "part"), "wb"):
             os._exit(9)
 
     killed(begin)
     assert len(os.listdir(tmp_path)) == 2
     with files.atomic_write(str(tmp_path / "mine")) as f:
         files.sweep(str(tmp_path))
-        assert os.listdir(tmp_path) == [os.path.basename(files.temporary_path(str(tmp_path / "mine")))]
+        assert [name.rpartition("-")[2] for name in os.listdir(tmp_path)] == ["mine"]
         f.write(b"whole")
     assert (tmp_path / "mine").read_bytes() == b"whole"
 
@@ -144,3 +146,51 @@ def test_a_process_that_ended_and_was_not_waited_for_is_dead():
         assert files.is_alive(os.getpid())
     finally:
         os.waitpid(pid, 0)
+
+
+def test_a_temporary_name_cannot_be_foretold(tmp_path):
+    names = {files.temporary_path(str(tmp_path / "x")) for _ in range(100)}
+    assert len(names) == 100
+    assert len({name.split("-")[-2] for name in names}) == 100 and all(len(name.split("-")[-2]) == 16 for name in names)
+
+
+def test_nothing_is_written_through_a_link_in_the_place_of_a_temporary_file(tmp_path, monkeypatch):
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"precious")
+    monkeypatch.setattr(files, "temporary_path", lambda path: str(tmp_path / "foretold"))
+    os.symlink(outside, tmp_path / "foretold")
+    with pytest.raises(FileExistsError):
+        files.write(str(tmp_path / "x"), b"data")
+    assert outside.read_bytes() == b"precious"
+
+
+def test_a_link_is_not_read_though_it_takes_the_place_of_a_file_at_the_last_moment(tmp_path, monkeypatch):
+    (tmp_path / "outside").write_bytes(b"secret")
+    (tmp_path / "x").write_bytes(b"")
+    lstat = os.lstat
+
+    def exchange(path, *args, **kwargs):
+        info = lstat(path, *args, **kwargs)
+        if str(path) == str(tmp_path / "x"):
+            os.unlink(path)
+            os.symlink(tmp_path / "outside", path)
+        return info
+
+    monkeypatch.setattr(os, "lstat", exchange)
+    try:
+        with files.open_regular(str(tmp_path / "x")) as f:
+            assert f.read() == b""
+    except FileNotFoundError:
+        pass
+
+
+def test_a_file_like_another_has_its_mode_and_its_group(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    groups = [group for group in os.getgroups() if group != path.stat().st_gid]
+    group = groups[0] if groups else 12345 if os.geteuid() == 0 else path.stat().st_gid
+    os.chown(path, -1, group)
+    with files.atomic_write(str(path), os.stat(path)) as f:
+        f.write(b"new")
+    assert (path.stat().st_mode & 0o7777, path.stat().st_gid, path.read_bytes()) == (0o640, group, b"new")

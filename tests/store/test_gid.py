@@ -25,7 +25,10 @@ def test_what_is_no_bare_id_is_none(text):
 
 @pytest.mark.parametrize("text", [
     f"http://tenhou.net/0/?log={PLAIN}", f"https://tenhou.net/3/?log={PLAIN}&tw=2", f"{PLAIN}&tw=0&ts=5",
-    f"{PLAIN}.mjlog", f"{PLAIN}.txt", f"{PLAIN}&tw=3.mjlog", f"  {PLAIN}\r\n"])
+    f"{PLAIN}.mjlog", f"{PLAIN}.txt", f"{PLAIN}&tw=3.mjlog", f"  {PLAIN}\r\n", f"tenhou.net/0/?log={PLAIN}",
+    f"//www.tenhou.net/0/?log={PLAIN}&tw=1", f"/?log={PLAIN}", f"?log={PLAIN}", f"log={PLAIN}", f"/0/log/?{PLAIN}",
+    f"https://tenhou.net/0/log/?{PLAIN}", f"http://tenhou.net/0/?tw=1&log={PLAIN}", f"tenhou.net/?log={PLAIN}",
+    f"HTTP://TENHOU.NET/0/?LOG={PLAIN.upper()}", f"{PLAIN}.xml.gz", f"https://tenhou.net/3/?log={PLAIN}&n0=%41%e3"])
 def test_links_and_file_names_give_the_id_in_them(text):
     assert gid.parse(text) == PLAIN
 
@@ -36,6 +39,25 @@ def test_links_and_file_names_give_the_id_in_them(text):
     "2012090306gm-0089-0000-x666f4d41e26"])
 def test_what_only_contains_an_id_gives_none(text):
     assert gid.parse(text) is None
+
+
+def test_all_ids_in_a_text_are_found_whatever_stands_between_them():
+    other, hidden = "2012090306gm-0089-0000-dc81a77a", "2012090306gm-0089-0000-x666f4d41e26b"
+    text = f"<a href='/0/?log={PLAIN}&tw=1'>x</a>,\"{other.upper()}\",{hidden};x_{PLAIN}_y\n"
+    text += f"1{PLAIN} {PLAIN}0 {PLAIN[:-1]}"
+    assert list(gid.find(text)) == [PLAIN, other, other, PLAIN]
+
+
+@pytest.mark.parametrize("name", [
+    f"{PLAIN}.mjlog", f"a/b/{PLAIN}&tw=2.mjlog", f"C:\\logs\\{PLAIN} (1).xml", f"index.html?{PLAIN}",
+    f"2012090306gm-0089-0000-dc81a77a/{PLAIN}", f"mjlog_{PLAIN}_me.XML.GZ", f"{PLAIN}={PLAIN}"])
+def test_the_last_part_of_a_path_has_a_log_s_id_in_any_place(name):
+    assert gid.of_name(name) == PLAIN
+
+
+@pytest.mark.parametrize("name", ["", "a.mjlog", f"{PLAIN}/a.mjlog", f"{PLAIN} 2012090306gm-0089-0000-dc81a77a"])
+def test_a_name_without_an_id_or_with_several_has_none(name):
+    assert gid.of_name(name) is None
 
 
 @pytest.mark.parametrize(("link", "plain"), [

@@ -171,3 +171,19 @@ def test_what_stands_in_its_place_does_not_hinder_reading(work, thing):
     else:
         os.mkdir(kept(work))
     assert len(Manifest(work).latest) == 1
+
+
+@pytest.mark.parametrize("mode", [0o602, 0o660, 0o666])
+def test_a_snapshot_that_others_may_have_written_is_not_believed(work, parsed, mode):
+    begin(work, line({"gid": "2001010100gm-00e1-0000-00000001", "status": "downloaded"}))
+    assert os.stat(kept(work)).st_mode & 0o777 == 0o600
+    os.chmod(kept(work), mode)
+    parsed.clear()
+    assert len(Manifest(work).latest) == 1 and len(parsed) == 1
+
+
+def test_another_user_s_snapshot_is_not_believed(work, parsed, monkeypatch):
+    begin(work, line({"gid": "2001010100gm-00e1-0000-00000001", "status": "downloaded"}))
+    parsed.clear()
+    monkeypatch.setattr(snapshot.os, "geteuid", lambda: 54321)
+    assert len(Manifest(work).latest) == 1 and len(parsed) == 1

@@ -41,4 +41,4 @@ def test_no_xml_directory_has_no_files(tmp_path):
 
 def test_making_the_folders_twice_is_no_error(work):
     workdir.make(work)
-    assert sorted(os.listdir(work)) == ["cache", "raw", "xml"]
+    assert sorted(os.listdir(work)) == ["cache", "format.json", "raw", "xml"]

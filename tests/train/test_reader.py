@@ -410,7 +410,7 @@ def test_what_selects_nothing_that_there_is_is_refused(c, select):
 def compacted(work, layout=None, shard_rows=10**6):
     """Merge all shards of a work directory; the old ones are gone then."""
     manifest = Manifest(work)
-    groups, dead = compaction.plan(work, manifest.latest, shard_rows, layout)
+    groups, dead = compaction.plan(work, manifest, shard_rows, layout)
     for group in groups:
         compaction.merge(work, manifest, group, layout)
         dead += group

@@ -47,7 +47,7 @@ def forget(work, number=None):
     kept = [line for line in path.read_text().splitlines() if number is not None and faulty.game(number) not in line]
     path.write_text("".join(f"{line}\n" for line in kept))
     for log in (work / "xml").iterdir():
-        if number is None or faulty.game(number) in log.name:
+        if log.suffix == ".txt" and (number is None or faulty.game(number) in log.name):
             log.unlink()
 
 
@@ -62,9 +62,9 @@ DAMAGES = {  # what is damaged: (how, what check says of it, the commands that i
                         [RUN, COMPACT]),
     "bit of a header": (lambda w: flip(shard(w, 1) / "tokens.npy", 12), "mismatch\tshard_00001\ttokens.npy",
                         [RUN, COMPACT]),
-    "meta.json gone": (lambda w: (shard(w, 1) / "meta.json").unlink(), "mismatch\tshard_00001\tcannot be read",
+    "meta.json gone": (lambda w: (shard(w, 1) / "meta.json").unlink(), "mismatch\tshard_00001\tmeta.json is gone",
                        [RUN, COMPACT]),
-    "meta.json torn": (lambda w: cut(shard(w, 1) / "meta.json"), "mismatch\tshard_00001\tcannot be read: meta.json",
+    "meta.json torn": (lambda w: cut(shard(w, 1) / "meta.json"), "mismatch\tshard_00001\tmeta.json is no shard's",
                        [RUN, COMPACT]),
     "parquet file cut": (lambda w: cut(shard(w, 3) / "rows.parquet"), "mismatch\tshard_00003\trows.parquet",
                          [RUN, COMPACT]),
@@ -147,7 +147,8 @@ def test_a_manifest_cut_anywhere_is_recovered_even_without_the_logs(tmp_path, wh
     work = faulty.copy(whole, tmp_path)
     right, names = faulty.rows(work), reading.names(work)
     cut(work / "manifest.jsonl", part)
-    shutil.rmtree(work / "xml")
+    for log in (work / "xml").glob("*.txt"):
+        log.unlink()
     refused = make("compact", f"WORK={work}")
     if part < 0.9:  # else nothing is lost but an event that the next run, or compaction, appends again
         assert refused.returncode == 2 and "`make recover`" in refused.stderr and reading.names(work) == names

@@ -142,7 +142,7 @@ class Pipeline(RuleBasedStateMachine):
         manifest = self.handles[who]
         with contextlib.suppress(Problem):  # a damaged shard is not compacted
             commit.finish_interrupted(self.work, manifest, ENCODER)
-            groups, dead = compaction.plan(self.work, manifest.latest, SHARD_ROWS)
+            groups, dead = compaction.plan(self.work, manifest, SHARD_ROWS)
             compaction.remove(self.work, manifest, dead)
             for group in groups:
                 compaction.merge(self.work, manifest, group)

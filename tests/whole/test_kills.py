@@ -22,6 +22,10 @@ EVENT = "before write */manifest.jsonl"
 
 POINTS = [  # (writer, fault, at which of the calls)
     *(("adopt-xml", fault, n) for fault, n in ((HALF, 1), (UNSYNCED, 2), (SYNCED, 3), (EVENT, 4))),
+    *(("import-logs", fault, n) for fault, n in (
+        ("before fsync */xml/.tmp-*", 2), (XML_ASIDE, 1), ("before rename */trash/2*", 1),
+        ("after rename */trash/2*", 1),
+        (XML_RENAMED, 1), (XML_RENAMED, 2), (XML_RENAMED, 4), (EVENT, 1), (HALF, 1), (UNSYNCED, 1), (SYNCED, 1))),
     ("adopt-xml", "before unlink */xml/2*", 1), ("adopt-xml", "after unlink */xml/2*", 1),
     *(("encode-batch", fault, n) for fault, n in (
         (SHARD_HALF, 3), ("before fsync *-meta.json", 2), (SHARD_ASIDE, 1), (SHARD_RENAMED, 2), (EVENT, 3), (HALF, 1),

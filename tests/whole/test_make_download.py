@@ -4,6 +4,7 @@ import calendar
 import contextlib
 import datetime
 import email.utils
+import gzip
 import itertools
 import os
 import random
@@ -536,12 +537,23 @@ def test_rooms_may_be_written_in_capitals(tmp_path):
 
 
 def test_rooms_whose_games_cannot_be_encoded_are_told_before_they_are_asked_for(tmp_path):
-    (tmp_path / "page.html").write_text("")
+    (tmp_path / "page.html").write_text(A.replace("00a9", "0009"))
     told = [line.removeprefix("extract-ids: ROOMS: games of ") for line in script(
         "extract-ids", tmp_path / "page.html", "--rooms", "00a9 00b9 00af 0841 00e1").stderr.splitlines()]
     assert told[:-1] == ["00b9 can be downloaded but not encoded: three players",
                          "00af can be downloaded but not encoded: no red fives, no open tanyao"]
     assert "0 ids" in told[-1]
+
+
+def test_any_list_of_links_will_do_and_one_that_names_no_game_is_told(tmp_path):
+    other = A[:-1] + "e"
+    (tmp_path / "a.txt").write_text(f"my best: tenhou.net/0/?log={A.upper()}&tw=1, and /0/log/?{other}\n")
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(f"'{other}'\n".encode()))
+    (tmp_path / "c.txt").write_text("nothing\n")
+    done = script("extract-ids", *(tmp_path / name for name in ("a.txt", "b.txt.gz", "c.txt")))
+    assert done.returncode == 0 and done.stdout.split() == sorted([A, other])
+    assert done.stderr == (f"extract-ids: {tmp_path}/c.txt: no game is named in it\n"
+                           "extract-ids: 2 ids in 3 files, 0 bad links or pages\n")
 
 
 def years_zip(path, *games):

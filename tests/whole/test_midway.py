@@ -6,7 +6,6 @@ which one has a shard ready and does not have the lock yet.
 
 import collections
 import contextlib
-import itertools
 import json
 import os
 import shutil
@@ -25,7 +24,7 @@ from lib.manifest import Manifest
 from lib.rows import schema
 from lib.shards import batch, commit, compaction, index, reading, recovery, writing
 from lib.shards import verify as shards_verify
-from lib.store import files, workdir
+from lib.store import claims, files, workdir
 from lib.store.errors import Problem
 
 GAMES, VERSIONS = 4, 2
@@ -56,12 +55,10 @@ class Midway(RuleBasedStateMachine):
         self.recovered = 0  # how many lines of the manifest the last recovery wrote
         self.damaged = set()  # shards that were damaged, and by this name are so still
         self.encoders, self.compactors = [], []
-        self.intruder, self.asides = None, itertools.count()
+        self.intruder = None
         self.patches = pytest.MonkeyPatch()
         encode_here(self.patches, SyntheticEncoder())
-        temporary_path, finish = files.temporary_path, writing.Writer.finish
-        # one process has one name, and here are several in one
-        self.patches.setattr(files, "temporary_path", lambda path: f"{temporary_path(path)}-{next(self.asides)}")
+        finish = writing.Writer.finish
         self.patches.setattr(writing.Writer, "finish", lambda *args: (finish(*args), self.intrude()))
 
     def intrude(self):
@@ -164,7 +161,7 @@ class Midway(RuleBasedStateMachine):
     def compact(self, handle, rows):
         """As bin/compact-shards, with a pause after each step."""
         commit.finish_interrupted(self.work, handle, batch.encoder.ENCODER)
-        groups, dead = compaction.plan(self.work, handle.latest, rows)
+        groups, dead = compaction.plan(self.work, handle, rows)
         yield
         self.damaged -= set(compaction.remove(self.work, handle, dead))
         for group in groups:
@@ -235,7 +232,8 @@ class Midway(RuleBasedStateMachine):
             return
         handle, taken, live = Manifest(self.work), set(), 0
         for gid, record in handle.latest.items():
-            if record["status"] != "encoded" or record["shard"] in self.damaged:
+            record = claims.held(record)
+            if not record or record["shard"] in self.damaged:
                 continue
             shard, start, n = record["shard"], record["start"], record["n_samples"]
             meta = reading.read_meta(self.work, shard)
@@ -283,8 +281,8 @@ class Midway(RuleBasedStateMachine):
             encoded = {gid for gid, record in handle.latest.items() if record["status"] == "encoded"}
             assert encoded == {game(number) for number in self.placed}
             found = shards_verify.check(self.work, reading.names(self.work), handle, deep=True)
-            assert {(kind, stale) for kind, _, _, stale in found} <= {("ok", 0)}
-            assert sorted(os.listdir(workdir.cache(self.work))) == [*(["index.json"]), *reading.names(self.work)]
+            assert {(f.kind, f.stale) for f in found} <= {("ok", 0)}
+            assert sorted(os.listdir(workdir.cache(self.work))) == [".work-id", "index.json", *reading.names(self.work)]
         finally:
             self.patches.undo()
             shutil.rmtree(self.work)

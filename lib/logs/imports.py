@@ -1,0 +1,191 @@
+"""Importing: logs from anywhere, with their ids, become files in xml/ and events of the manifest, many at a time.
+
+A log is on disk, synced, before its event. Threads sync the logs of one batch while the next is read, so that the disk
+is waited for once a batch and not once a log.
+"""
+
+import collections
+import concurrent.futures
+import contextlib
+import hashlib
+import os
+import re
+import time
+import typing
+
+from ..store import files, gid, workdir
+from . import logfile, place
+
+_MANY = 1000  # logs in a batch
+_MUCH = 1 << 25  # bytes in a batch
+_SYNCERS = 4  # threads
+_SOURCE_LIMIT = 500  # characters
+_LINKS_LIMIT = 1_000_000  # ids that are kept in memory
+_INDEX = re.compile(r"sc[a-f][0-9]{8,10}\.[a-z.]+")  # Tenhou's own lists
+_GO = re.compile(rb'<GO\b[^>]*?\btype="([0-9]{1,5})"(?:[^>]*?\blobby="([0-9]{1,5})")?')
+
+
+class _Log(typing.NamedTuple):
+    """A log to be taken in. written: the Future of the name of its file, whose content is synced."""
+
+    game: str
+    data: bytes
+    sha256: str
+    where: str
+    written: concurrent.futures.Future
+
+
+class Import:
+    """Takes logs in. tally: how many went which way; links: the ids that lists named."""
+
+    def __init__(self, work, manifest, tell, unnamed=False):
+        """tell(kind, where, why) hears of each log that is not taken in; unnamed: logs without an id are given one."""
+        self._work, self._manifest, self._tell, self._unnamed = work, manifest, tell, unnamed
+        self._syncers = concurrent.futures.ThreadPoolExecutor(_SYNCERS)
+        self._now, self._before, self._size = [], [], 0  # batches: the one that fills, the one that is being synced
+        self._waiting = {}  # gid -> sha256, sha256 -> gid, of both
+        self._nameless, self._held = {}, 0  # sha256 -> thing: the same log may yet come with its id
+        self.tally, self.links = collections.Counter(), set()
+
+    def run(self, things):
+        """Take in each of the `things`, as lib.logs.sources.Reader yields them; yields the ids taken in once they are
+        durable. Raises OSError."""
+        try:
+            for thing in things:
+                yield from self._take(thing)
+            yield from self._take_nameless()
+            yield from self._settle()
+        finally:
+            self._syncers.shutdown()
+            for log in self._before + self._now:
+                with contextlib.suppress(OSError):
+                    os.unlink(log.written.result())
+
+    def _take(self, thing):
+        if not logfile.begins(thing.data):
+            self._take_links(thing)
+            return
+        if not logfile.is_whole(thing.data):
+            self._tell("broken", thing.where, "not a whole log")
+            return
+        sha256 = hashlib.sha256(thing.data).hexdigest()
+        game = gid.of_name(thing.name) or self._owner(sha256)
+        if game:
+            yield from self._take_as(game, thing, sha256)
+        elif sha256 not in self._nameless:
+            self._nameless[sha256] = thing if self._unnamed else thing._replace(data=b"")
+            self._held += len(self._nameless[sha256].data)
+            if self._held > _MUCH:
+                yield from self._take_nameless()
+
+    def _owner(self, sha256):
+        return self._manifest.owners.get(sha256) or self._waiting.get(sha256)
+
+    def _take_nameless(self):
+        for sha256, thing in self._nameless.items():
+            if self._owner(sha256):
+                self.tally["known"] += 1
+            elif self._unnamed:
+                yield from self._take_as(_made_id(thing.data, sha256), thing, sha256)
+            else:
+                self._tell("unnamed", thing.where, "no game id in its name")
+        self._nameless, self._held = {}, 0
+
+    def _take_as(self, game, thing, sha256):
+        if self._waiting.get(game) == sha256 or self._is_here(game, sha256, len(thing.data)):
+            self.tally["known"] += 1
+        else:
+            if game in self._waiting or sha256 in self._waiting:
+                yield from self._settle()  # what is decided of this one depends on them
+            yield from self._add(game, thing, sha256)
+
+    def _take_links(self, thing):
+        if _INDEX.fullmatch(os.path.basename(thing.name)):
+            self._tell("other", thing.where, "one of Tenhou's own lists: put the zip into raw/ and give YEAR")
+            return
+        text = thing.data
+        if text[:2] in (b"\xff\xfe", b"\xfe\xff"):  # as some editors save it
+            text = text.decode("utf-16", "replace").encode()
+        found = () if b"\0" in text else set(gid.find(text.decode("utf-8", "replace")))
+        if not found:
+            self._tell("other", thing.where, "no log, and no id of one in it")
+        elif len(self.links) + len(found) > _LINKS_LIMIT:
+            self._tell("other", thing.where, "its ids are too many: give it as IDS=")
+        else:
+            self.links |= found
+
+    def _is_here(self, game, sha256, size):
+        """True if a log is known by these bytes, and its file, by its size, looks well."""
+        record = self._manifest.latest.get(game) or {}
+        if record.get("sha256") != sha256 or record.get("status") == "corrupt":
+            return False
+        try:
+            return record["status"] == "duplicate" or os.stat(workdir.xml(self._work, game)).st_size == size
+        except FileNotFoundError:
+            return False
+
+    def _add(self, game, thing, sha256):
+        written = self._syncers.submit(files.write_aside, workdir.xml(self._work, game), thing.data)
+        self._now.append(_Log(game, thing.data, sha256, thing.where, written))
+        self._size += len(thing.data)
+        self._waiting |= {game: sha256, sha256: game}
+        if len(self._now) >= _MANY or self._size >= _MUCH:
+            yield from self._commit_before()
+            self._before, self._now, self._size = self._now, [], 0
+
+    def _settle(self):
+        yield from self._commit_before()
+        self._before, self._now, self._size = self._now, [], 0
+        yield from self._commit_before()
+
+    def _commit_before(self):
+        """Give the files of the batch that is being synced their names, and append its events."""
+        for log in self._before:
+            log.written.result()
+        with self._manifest.locked() as append:
+            events = [event for log in self._before if (event := self._place(log))]
+            if self._before:
+                files.sync_dir(os.path.dirname(workdir.xml(self._work, self._before[0].game)))
+            append(events)
+        for log in self._before:
+            self._waiting.pop(log.game, None)
+            self._waiting.pop(log.sha256, None)
+        self._before = []
+        yield from (event["gid"] for event in events if event["status"] == "downloaded")
+
+    def _place(self, log):
+        """Put a log in its place, if it belongs there; returns its event, None if there is none. Under the lock."""
+        try:
+            outcome, event = place.put(self._work, self._manifest, log.game, log.data, log.sha256,
+                                       log.written.result())
+        except files.Unreadable as e:
+            self._tell("another", log.where, f"{e.filename}: {e.strerror}")
+            return None
+        if outcome == "another":
+            self._tell("another", log.where, f"another log of {log.game} is here, and is kept")
+        else:
+            self.tally[outcome] += 1
+        return event and {**event, "source": log.where[-_SOURCE_LIMIT:]}
+
+
+def note_links(work, manifest, links):
+    """Add the ids of `links` that no record is of to the work directory's list for the next run to download; returns
+    how many they are. Raises OSError."""
+    with manifest.locked():
+        new = {game for game in links if game not in manifest.latest}
+        path = workdir.path(work, workdir.LINKS)
+        try:
+            with open(path, encoding="ascii", errors="replace") as f:
+                old = set(filter(gid.is_gid, f.read().split()))
+        except FileNotFoundError:
+            old = set()
+        if not new <= old:
+            files.write(path, "".join(f"{game}\n" for game in sorted(old | new)).encode())
+    return len(new)
+
+
+def _made_id(data, sha256):
+    """An id for a log that has none: today's date, table type and lobby of the log, and of its hash the beginning."""
+    found = _GO.search(data)
+    kind, lobby = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    return f"{time.strftime('%Y%m%d', time.gmtime())}gm-{kind & 0xFFFF:04x}-{lobby:04d}-{sha256[:8]}"

@@ -1,0 +1,73 @@
+"""Which games are to be encoded: what waits for it, what has lost its rows, and, when asked for, what an older encoder
+made."""
+
+from ..store import workdir
+from ..store.claims import kept
+from ..store.errors import Problem
+from . import policy, reading, verify
+
+
+class Due:
+    """What a look at the shards says of the games of a Manifest.
+
+    gone: shard -> verify.Finding, of those whose claims cannot be relied on; outdated: the games to be encoded again
+    because an older encoder made their rows; unreadable: how many shards cannot be read
+    """
+
+    def __init__(self, work, manifest, encoder, deep=False, only=None, outdated=False, say=print):
+        """Look at the shards, in every byte if `deep`. only: the games that matter, None for all; outdated: if rows of
+        an older encoder than `encoder` are to be made anew; say(text): tells what cannot be read.
+
+        Raises Problem for a shard of another version, or a cache that is not mounted; OSError.
+        """
+        self._work, self._manifest, self.encoder, self._say = work, manifest, encoder, say
+        self.gone, self.unreadable = {}, 0
+        for found in verify.check(work, reading.names(work), manifest, deep, of=only):
+            if found.verdict == "foreign":
+                raise Problem(f"{found.shard}: {found.why}")
+            if found.verdict == "unreadable":
+                self.unreadable += 1
+                say(f"{found.shard} {found.why}: its games are left as they are")
+            if found.is_lost:
+                self.gone[found.shard] = found
+        self.outdated = set(self._outdated()) if outdated else set()
+
+    def _outdated(self):
+        for name in reading.names(self._work):
+            try:
+                meta = reading.read_meta(self._work, name)
+            except (OSError, ValueError):
+                continue  # told already
+            yield from (g["gid"] for g in verify.outdated(meta, name, self._manifest.latest, self.encoder))
+
+    def is_due(self, record):
+        """True if a game with this current record (None: it has none) is to be encoded."""
+        return policy.needs_encoding(record, self.encoder, self.gone, self.outdated)
+
+    def queued(self):
+        """The ids that the manifest has for encoding, in its order, but for those whose log is lost with their rows.
+        Tells of each lost shard what becomes of its games."""
+        lost = {game for found in self.gone.values() for game in self._lost(found)}
+        return [game for game, r in self._manifest.latest.items() if self.is_due(r) and game not in lost]
+
+    def _lost(self, found):
+        games = claimed(self._manifest, found.shard)
+        lost = [game for game in games if workdir.log_is_gone(self._work, game)]
+        what = f"{found.shard} is gone" if found.verdict == "absent" else f"{found.shard} is damaged ({found.why})"
+        if len(games) > len(lost):
+            self._say(f"{what}: its {len(games) - len(lost)} games are encoded again")
+        if lost:
+            self._say(f"{what}: {len(lost)} of its games are lost with their logs: "
+                      "`make check REPAIR=1` queues their downloads")
+        return lost
+
+    def kept(self, record):
+        """What an event needs to have to keep the claim of the record before it, unless its rows are damaged."""
+        found = self.gone.get(record.get("shard"))
+        return {} if found and found.verdict == "damaged" else kept(record)
+
+
+def claimed(manifest, shard):
+    """The games that are encoded, and have their rows in `shard`."""
+    records = map(manifest.latest.get, manifest.claims.get(shard, ()))
+    return [r["gid"] for r in records if r.get("status") == "encoded" and r.get("shard") == shard]
