@@ -231,9 +231,9 @@ def main():
     by_chance = (torture.by_chance(args.seed + i, args.only) for i in itertools.count())
     with multiprocessing.get_context("fork").Pool(args.jobs, initializer=share, initargs=(torture,)) as pool:
         # by pieces: imap would take the endless ones all at once
-        while (piece := list(itertools.islice(chosen, 20))) or (
+        while (piece := list(itertools.islice(chosen, 4 * args.jobs))) or (
                 time.monotonic() - start < args.seconds or harm(totals) < args.harm):
-            for trial, found in pool.imap_unordered(run, piece or list(itertools.islice(by_chance, 20))):
+            for trial, found in pool.imap_unordered(run, piece or list(itertools.islice(by_chance, 4 * args.jobs))):
                 totals.update(found)
                 if found["lost"] or found["wrong"] or found["broken"]:
                     bad.append(trial)

@@ -36,9 +36,9 @@ STEPS = (
 )  # fmt: skip
 FLOWS = ["run"], ["run", "REPAIR=1"], ["check"], ["check", "REPAIR=1"], ["compact"], ["rebuild-index"], ["recover"]
 # kinds of files, and the folders that they are in
-KINDS = ("*/manifest.jsonl", "*/format.json", "*/.snapshot*", "*/.seen", "*/xml/2*.txt", "*/xml", "*/cache",
-         "*/cache/index.json", "*/cache/shard_0*", "*/cache/shard_0*/meta.json", "*/cache/shard_0*/labels.npy",
-         "*/cache/shard_0*/tokens.npy", "*/cache/shard_0*/rows.parquet")  # fmt: skip
+KINDS = ("*/manifest.jsonl", "*/format.json", "*/.snapshot*", "*/.seen", "*/xml", "*/xml/.work-id", "*/xml/2*.txt",
+         "*/cache", "*/cache/.work-id", "*/cache/index.json", "*/cache/shard_0*", "*/cache/shard_0*/meta.json",
+         "*/cache/shard_0*/labels.npy", "*/cache/shard_0*/tokens.npy", "*/cache/shard_0*/rows.parquet")  # fmt: skip
 
 
 def only_rows(work, found, layout="dense"):

@@ -197,6 +197,11 @@ class Workers:
             task[2] = "died", f"the encoder died on it ({how})"
 
 
+def _say(out, what):
+    out.write(what)
+    out.flush()
+
+
 def _main(work, judge, pid, talk):
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, signal.SIG_IGN)
@@ -207,9 +212,9 @@ def _main(work, judge, pid, talk):
     os.dup2(2, 1)  # what the engine may print is no answer
     os.close(talk)
     try:
-        os.write(out.fileno(), IDENTITY)
+        _say(out, IDENTITY)
         for line in sys.stdin:
-            os.write(out.fileno(), _TAKEN)
+            _say(out, _TAKEN)
             signal.setitimer(signal.ITIMER_REAL, DEADLINE)
             found = answer(work, *json.loads(line), judge)
             signal.setitimer(signal.ITIMER_REAL, 0)

@@ -129,7 +129,7 @@ def write_all(found):
     try:
         for path, data in found.items():
             made.append((temporary_path(path), path))
-            with naming(path), open(made[-1][0], "wb") as f:
+            with naming(path), open(made[-1][0], "xb") as f:
                 f.write(data)
         for temporary, path in made:
             with naming(path), open(temporary, "rb") as f:

@@ -89,7 +89,7 @@ def test_a_damaged_file_is_repaired_and_fetched_again(tmp_path):
     with stand_in(tmp_path, "--games", 2) as (url, _):
         assert run(work, url).returncode == 0
         whole = cache(work)
-        victim = sorted((work / "xml").iterdir())[0]
+        victim = sorted((work / "xml").glob("*.txt"))[0]
         victim.write_bytes(victim.read_bytes() + b"\n")
         found = make("check", f"WORK={work}")
         assert found.returncode == 2 and f"corrupt\t{victim.stem}" in found.stdout

@@ -97,6 +97,14 @@ def test_what_cannot_be_finished_leaves_the_venv_of_before_and_is_tried_again(se
     assert setup().returncode == 0
 
 
+def test_a_venv_of_the_time_when_it_was_no_link_is_replaced(setup, tmp_path):
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    for name in ("python", "python3"):
+        shutil.copy(tmp_path / "path" / "python3", tmp_path / ".venv" / "bin" / name)
+    done = setup()
+    assert done.returncode == 0 and (tmp_path / ".venv").is_symlink(), done.stderr
+
+
 def test_two_that_set_up_at_the_same_time_make_one_venv(start, tmp_path):
     with start() as one, start() as other:
         printed = one.communicate()[0] + other.communicate()[0]
