@@ -6,7 +6,7 @@ MAKEFLAGS += -r
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: run import check status watch report export-mjai rebuild-index compact recover purge demo bench setup test
-.PHONY: test-all torture help venv settings
+.PHONY: convert train-demo test-all torture help venv settings
 
 include config.mk
 # before make takes it for something of its own, and does it
@@ -19,6 +19,8 @@ export RUN_PID := $(or $(RUN_PID),$(shell cd /proc 2>/dev/null; echo \
 export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
+# of the shards that compact writes: only if asked for in so many words, not for config.mk's sake
+CONVERT = $(if $(filter command,$(firstword $(origin SHARD_LAYOUT))),$(SHARD_LAYOUT))
 SPREAD := $(if $(filter-out local,$(DISTRIBUTE)),bin/distribute )
 
 run: venv settings  ## check, adopt, download, encode, index, status: everything that is left to do
@@ -55,9 +57,12 @@ import: venv settings  ## take in the logs in FROM: a folder, zip, tar, file or 
 rebuild-index: venv settings  ## write cache/index.json anew
 	@bin/rebuild-index
 
-compact: venv settings  ## merge small shards, drop stale rows and orphan shards
-	@bin/with-lock -- bin/compact-shards $(QUIET)
+compact: venv settings  ## merge small shards, drop stale rows and orphan shards; SHARD_LAYOUT=…: convert too
+	@bin/with-lock -- bin/compact-shards $(QUIET) $(addprefix --layout=,$(CONVERT))
 	@bin/rebuild-index $(QUIET)
+
+convert: CONVERT = $(LAYOUT)
+convert: compact  ## write all shards anew in LAYOUT=parquet or LAYOUT=dense
 
 recover: venv settings  ## rebuild a lost or broken manifest from the shards and xml/; the old file is kept
 	@bin/with-lock -- bin/recover-manifest
@@ -70,7 +75,12 @@ purge: venv settings  ## empty trash/, where repair and compaction put what they
 demo: settings  ## the whole pipeline on self-played games in data/demo, no network needed; under a minute
 	@bin/demo
 
+train-demo: venv settings  ## train a small policy on the cache for three minutes, to see that it is sound
+	@bin/make-venv torch
+	@bin/train-demo
+
 bench: venv settings  ## measure it all, against something that does the bare minimum
+	@bin/make-venv parquet
 	@bin/bench
 
 setup: venv settings  ## make .venv with the pinned packages; see to jq
@@ -81,7 +91,7 @@ setup: venv settings  ## make .venv with the pinned packages; see to jq
 	  echo 'jq is missing: install it (apt install jq, brew install jq) to look into the manifest'
 
 test: venv settings  ## run the tests but the slow ones, in some minutes; TORCH=1: those with PyTorch too
-	@bin/make-venv test report $(if $(filter-out 0,$(TORCH)),torch)
+	@bin/make-venv test report parquet $(if $(filter-out 0,$(TORCH)),torch)
 	@.venv/bin/python -m ruff check --quiet .
 	@.venv/bin/python -m pytest -m 'not slow' $(PYTEST_ARGS)
 
@@ -89,7 +99,7 @@ test-all: test  ## then those with kills, pip, no-op runs and other machines too
 	@.venv/bin/python -m pytest -m slow $(PYTEST_ARGS)
 
 torture: venv settings  ## kill and fail every script, some fifteen minutes, and count what is lost; TORTURE=long: hours
-	@bin/make-venv test
+	@bin/make-venv test parquet
 	@.venv/bin/python tests/torture.py
 
 help:  ## list targets, and settings with their values as they are now
@@ -99,7 +109,7 @@ help:  ## list targets, and settings with their values as they are now
 	@PYTHONSAFEPATH= python3 -m lib.cli.makeline help
 
 venv:
-	@bin/make-venv
+	@bin/make-venv $(if $(filter parquet,$(SHARD_LAYOUT) $(LAYOUT)),parquet)
 settings:
 	+@PYTHONSAFEPATH= python3 -m lib.cli.makeline
 

@@ -21,7 +21,7 @@ from lib.demo.selfplay import play
 from lib.logs import adopt, logfile
 from lib.logs import verify as logs_verify
 from lib.manifest import Manifest
-from lib.rows import schema
+from lib.rows import folded, schema
 from lib.shards import index, policy, reading
 from lib.shards import verify as shards_verify
 from lib.shards.batch import Batch
@@ -99,7 +99,7 @@ def ready_to_compact(work, found):
     encoded(work, found)
     Manifest(work).append([{"gid": game(0), "status": "corrupt"}])
     ok("adopt-xml", "--work", work)
-    ok("encode-batch", "--work", work, "--queued", "--layout", "packed")
+    ok("encode-batch", "--work", work, "--queued", "--layout", "parquet")
     shutil.copytree(work / "cache" / "shard_00001", work / "cache" / "shard_00009")
     ok("rebuild-index", "--work", work)
 
@@ -116,7 +116,7 @@ WRITERS = {
     "adopt-xml": ([], ready_to_adopt),
     "import-logs": ([], ready_to_import),
     "encode-batch": (["--queued", "--shard-rows", SHARD_ROWS, "--jobs", 1], ready_to_encode),
-    "encode-batch --layout packed": (["--queued", "--shard-rows", 2 * SHARD_ROWS, "--jobs", 1], ready_to_encode),
+    "encode-batch --layout parquet": (["--queued", "--shard-rows", 2 * SHARD_ROWS, "--jobs", 1], ready_to_encode),
     "verify-xml --repair": (["--repair", "--jobs", 1], ready_to_repair),
     "rebuild-index": ([], encoded),
     "compact-shards": (["--shard-rows", 2 * SHARD_ROWS], ready_to_compact),
@@ -204,6 +204,7 @@ def rows(work):
             assert logfile.read(work, name)[1] == record["sha256"]
         taken.update((shard, row) for row in range(entry["start"], entry["start"] + entry["n_rows"]))
         arrays = reading.rows(work, shard, metas[shard], entry)
+        arrays = folded.unfold(arrays) if "text" in arrays else arrays
         numbers = {g["gid"]: i for i, g in enumerate(metas[shard]["games"])}
         assert (arrays["origin"]["game"] == numbers[name]).all()
         arrays["origin"]["game"] = 0  # its number in its shard

@@ -2,13 +2,14 @@
 
 import functools
 import json
+import os
 
 import numpy as np
 
 from lib.demo import selfplay
 from lib.manifest import Manifest
 from lib.rows import encoder, schema
-from lib.shards import commit, index, policy, reading, writing
+from lib.shards import commit, index, parquet, policy, reading, writing
 from lib.store import workdir
 
 DIGEST = "0" * 64
@@ -48,13 +49,31 @@ def add_shard(work, layout, chosen):
     workdir.make(work)
     manifest, writer = Manifest(work), writing.Writer(work, layout)
     for gid, rows in chosen:
-        writer.add(gid, DIGEST, rows)
+        finals = dict(zip(rows["origin"]["seat"].tolist(), rows["outcome"]["final_score"].tolist(), strict=True))
+        rest = 100_000 - sum(finals.values())  # of a seat without a row
+        writer.add(gid, DIGEST, rows, [finals.get(seat, rest) for seat in range(4)])
     writer.finish({"name": "test", "version": "1"})
     name = writer.move_into_place(work, commit.used_numbers(manifest))
     manifest.append([policy.claim(game, name) for game in writer.games])
     _, problems, _ = index.rebuild(work, manifest.latest)
     assert not problems
     return name
+
+
+def forget_deltas(work, name):
+    """Make a dense shard one of before there were deltas, and the games' final points in meta.json."""
+    path, found = workdir.path(work, "cache", name), meta(work, name)
+    os.unlink(os.path.join(path, "deltas.npy"))
+    del found["sha256"]["deltas"]
+    for game in found["games"]:
+        game.pop("final", None)
+    with open(os.path.join(path, reading.META), "w", encoding="utf-8") as f:
+        json.dump(found, f)
+
+
+def forget_files():
+    """Let nothing come from row groups that were read before."""
+    parquet.forget()
 
 
 def meta(work, name):

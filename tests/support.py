@@ -51,11 +51,6 @@ class SyntheticEncoder:
     def __init__(self):
         self.seen = []
 
-    @staticmethod
-    def pieces(folded):
-        """The synthetic rows know no shorter form, and no hands."""
-        yield folded
-
     def encode_folded(self, data, judged=True):
         """Rows of noise that depends on `data` alone."""
         self.seen.append(data)

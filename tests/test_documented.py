@@ -311,7 +311,7 @@ STAGED = {
     "recover-manifest": lose_a_line, "report": None, "probe-fs": None,
 }
 # the others have tests of their own that look at what they print
-ELSEWHERE = {"bench", "bench-cache", "fetch-paipu", "serve-demo", "with-lock", "distribute"}
+ELSEWHERE = {"bench", "bench-cache", "fetch-paipu", "serve-demo", "with-lock", "distribute", "train-demo"}
 
 
 @needs_jq

@@ -57,7 +57,7 @@ class Torture:
         faulty.put(self.directory / "many", self.many)
         faulty.finish(shutil.copytree(self.directory / "many", self.directory / "calm many"), {})
         self.right_many = faulty.rows(self.directory / "calm many")
-        for layout in ("", " packed"):
+        for layout in ("", " parquet"):
             trials.only_rows(self.directory / f"only_rows{layout.replace(' ', '_')}", self.logs, layout[1:] or "dense")
         for writer in (*faulty.DOWNLOADERS, None):
             faulty.download(self.directory / (writer or "downloaded"), urls[0], writer)
@@ -130,7 +130,7 @@ class Torture:
         for _ in range(4):
             target = chance.choice(["run", "run", "compact", "recover"])
             settings = [f"WORK={work}", f"SHARD_ROWS={chance.choice([1, 500, 65536])}", f"JOBS={chance.choice([1, 2])}",
-                        f"SHARD_LAYOUT={chance.choice(['dense', 'packed'])}"]
+                        f"SHARD_LAYOUT={chance.choice(['dense', 'parquet'])}"]
             kills += run_and_kill(["make", "-C", ROOT, target, *settings], chance.uniform(0.1, 1.2))
         for name, *options in (["recover-manifest"], ["adopt-xml"], ["encode-batch", "--queued"], ["compact-shards"]):
             faulty.ok(name, "--work", work, *options)

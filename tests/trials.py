@@ -38,7 +38,7 @@ FLOWS = ["run"], ["run", "REPAIR=1"], ["check"], ["check", "REPAIR=1"], ["compac
 # kinds of files, and the folders that they are in
 KINDS = ("*/manifest.jsonl", "*/format.json", "*/.snapshot*", "*/.seen", "*/xml", "*/xml/.work-id", "*/xml/2*.txt",
          "*/cache", "*/cache/.work-id", "*/cache/index.json", "*/cache/shard_0*", "*/cache/shard_0*/meta.json",
-         "*/cache/shard_0*/labels.npy", "*/cache/shard_0*/tokens.npy", "*/cache/shard_0*/packed.bin")  # fmt: skip
+         "*/cache/shard_0*/labels.npy", "*/cache/shard_0*/tokens.npy", "*/cache/shard_0*/rows.parquet")  # fmt: skip
 
 
 def only_rows(work, found, layout="dense"):
@@ -92,7 +92,7 @@ def _assert_kept(work, before, moved=False):
 
 def hidden(torture, directory, chance):
     """A shard, the cache or xml/ is not there for a while, or only the place where it is mounted; then it is back."""
-    work = torture.ready(chance.choice(["only rows", "only rows packed"]), directory)
+    work = torture.ready(chance.choice(["only rows", "only rows parquet"]), directory)
     before, what = _claims(work), chance.choice(["cache", "xml", "shard", "shard"])
     path = work / what if what != "shard" else work / "cache" / chance.choice(reading.names(work))
     path.rename(directory / "elsewhere")
@@ -117,7 +117,7 @@ def unreadable(torture, directory, chance, step=None, kind=None, error=None, nth
     """Files of one kind cannot be read for a while, the first of them or one later on; then they can."""
     step, kind = step or chance.choice(STEPS), kind or chance.choice(KINDS)
     error, nth = error or chance.choice(["EIO", "EACCES", "ESTALE"]), nth or chance.randint(1, 4)
-    work = torture.ready("only rows packed" if kind.endswith("packed.bin") else "only rows", directory)
+    work = torture.ready("only rows parquet" if kind.endswith("rows.parquet") else "only rows", directory)
     before, struck = _claims(work), directory / "struck"
     call(step[0], "--work", work, *step[1:], fault=f"{error} read {kind.replace('*', str(work), 1)} {nth}",
          TENHOU_STRUCK=str(struck))

@@ -11,8 +11,8 @@ from ..store.errors import Usage
 from . import settings
 
 # what make may be given beside settings
-_OTHERS = {"RUN_PID", "TORTURE", "TORCH", "PYTEST_ARGS", "PARALLEL_SSH", "MAKEFLAGS", "SHELL", "TMPDIR", "http_proxy",
-           "https_proxy", "no_proxy"}
+_OTHERS = {"RUN_PID", "LAYOUT", "TORTURE", "TORCH", "PYTEST_ARGS", "PARALLEL_SSH", "MAKEFLAGS", "SHELL", "TMPDIR",
+           "http_proxy", "https_proxy", "no_proxy"}
 
 
 def given(makeflags):
@@ -42,6 +42,8 @@ def check():
     for name in os.environ.get("GOALS", "").split():
         if name not in targets():
             raise Usage(f"{name} is no target: make help lists them")
+    if ("convert" in os.environ.get("GOALS", "").split()) != bool(line.get("LAYOUT")):
+        raise Usage("LAYOUT goes with make convert, as in make convert LAYOUT=parquet (new shards: SHARD_LAYOUT)")
     for name in ("WORK", "IDS"):  # in the environment they stand without what means something to make
         if name in line and (line[name] or name == "WORK"):
             settings.parse_path(line[name], name)

@@ -14,7 +14,7 @@ from ..store.errors import Usage
 
 NUMBERS = {"MAX_NEW": (int, 0), "DELAY": (float, 0), "TIMEOUT": (float, 0.01), "MAX_REFUSALS": (int, 1),
            "SHARD_ROWS": (int, 1), "JUDGE": (int, 1), "JOBS": (int, 1), "PIECE": (int, 1)}  # kind, least
-CHOICES = {"SHARD_LAYOUT": ("dense", "packed"), "DISTRIBUTE": ("local", "parallel", "slurm"),
+CHOICES = {"SHARD_LAYOUT": ("dense", "parquet"), "DISTRIBUTE": ("local", "parallel", "slurm"),
            **dict.fromkeys(("RETRY", "REPAIR", "DEEP", "OUTDATED"), ("", "0", "1"))}
 JAPAN = datetime.timezone(datetime.timedelta(hours=9))  # Tenhou's clock
 MIN_DELAY = 1  # seconds, for every server but one on this machine

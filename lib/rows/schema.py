@@ -33,7 +33,7 @@ away the server plays, and there is no row.
 
 ORIGIN  game: index into `games` of the shard's meta.json; hand: from 0; seat: absolute; step: of the decision in its
 hand. OUTCOME  hand_delta: points after the hand minus at its start; final_score; final_rank 1-4, ties to the lower
-seat.
+seat. DELTAS  hand_delta of the four seats.
 """
 
 import numpy as np
@@ -58,7 +58,9 @@ ARRAYS = {
     "labels": ((), np.dtype("<i2")),
     "origin": ((), ORIGIN),
     "outcome": ((), OUTCOME),
+    "deltas": ((4,), np.dtype("<i4")),
 }
+UNKNOWN = np.iinfo("i4").min  # deltas of rows that come from a dense shard of before there were any
 
 FIELD_VOCAB = {"segment": 30, "tile": 35, "count": 96, "who": 5, "extra": 256}
 
@@ -66,7 +68,7 @@ FIELD_VOCAB = {"segment": 30, "tile": 35, "count": 96, "who": 5, "extra": 256}
 DESCRIPTION = {
     "schema_version": SCHEMA_VERSION, "max_seq_len": MAX_SEQ_LEN, "token_features": TOKEN_FEATURES,
     "scalar_dim": SCALAR_DIM, "action_dim": ACTION_DIM, "field_vocab": FIELD_VOCAB,
-    "dtypes": {name: dtype.name for name, (_, dtype) in ARRAYS.items() if not dtype.names},
+    "dtypes": {name: dtype.name for name, (_, dtype) in ARRAYS.items() if not dtype.names and name != "deltas"},
 }
 
 NO_TILE = 34

@@ -8,7 +8,7 @@ from ..rows import encoder
 from ..rows.workers import Workers
 from ..store import identity
 from ..store.errors import Interrupted
-from . import commit, writing
+from . import commit, layouts, writing
 from .due import Due
 
 
@@ -29,6 +29,7 @@ class Batch:
         """
         self.work, self.manifest, self.shard_rows, self.layout = work, manifest, shard_rows, layout
         self._waiting, self._say = waiting, say
+        layouts.require(layout)
         self.tally = collections.Counter()
         self._writer = None
         self._workers, self._in_hand = Workers(work, jobs, judge), set()
@@ -157,8 +158,7 @@ class Batch:
             yield from self.close()
         if not self._writer:
             self._writer = writing.Writer(self.work, self.layout)
-        for rows in encoder.pieces(folded):
-            self._writer.add(game, sha256, rows)
+        self._writer.add(game, sha256, folded, folded.pop("final", None))
         if self._writer.n_rows >= self.shard_rows:
             yield from self.close()
 

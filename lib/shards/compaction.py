@@ -13,7 +13,7 @@ import shutil
 from ..store import files, identity, trash, workdir
 from ..store.claims import held, kept
 from ..store.errors import Problem
-from . import commit, index, policy, reading, verify, writing
+from . import commit, index, policy, reading, room, verify, writing
 
 
 def plan(work, manifest, shard_rows, layout=None):
@@ -54,6 +54,13 @@ def plan(work, manifest, shard_rows, layout=None):
     return sorted(groups, key=lambda group: reading.order(group[0])), dead
 
 
+def check_room(work, groups, layout):
+    """Raises Problem if the rows of the groups, converted to `layout`, would not fit on the disk."""
+    metas = [reading.read_meta(work, name) for group in groups for name in group if layout]
+    if metas:
+        room.check(work, sum(meta["n_rows"] for meta in metas if meta["layout"] != layout), layout)
+
+
 def merge(work, manifest, names, layout=None):
     """Copy the live rows of the shards `names` into one new shard and append the events that move their claims.
 
@@ -76,7 +83,7 @@ def merge(work, manifest, names, layout=None):
                 seen[g["gid"]] = manifest.latest[g["gid"]]
                 with reading.needing(name):
                     rows = reading.rows(work, name, meta, g)
-                writer.add(g["gid"], g["sha256"], rows)
+                writer.add(g["gid"], g["sha256"], rows, g.get("final"))
         if not writer.games:
             return None
         if any(encoder != encoders[0] for encoder in encoders):

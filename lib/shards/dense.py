@@ -10,12 +10,12 @@ import os
 
 import numpy as np
 
-from ..rows import schema
+from ..rows import folded, schema
 from ..store import files
-from . import ragged
 
 _FLUSH = 1 << 27  # bytes after which the large files are sent to the disk, while the next games are encoded
 _LARGE = ("tokens", "scalars")
+_ROWS = 1024  # few enough for the caches of the processor
 
 
 class Writer:
@@ -34,8 +34,15 @@ class Writer:
             f.seek(0)
             _write_header(f, name, self._n_rows)
 
-    def add(self, rows):
-        """Append rows, a dict of the arrays of lib.rows.schema. Raises OSError."""
+    def add(self, rows, game):
+        """Append rows of the game `game`: a folded, or a dict of the arrays of lib.rows.schema.
+
+        Raises OSError, and ValueError for arrays that lib.rows.schema has not.
+        """
+        for part in folded.pieces(rows) if "text" in rows else [rows]:
+            self._add(_checked(part, game))
+
+    def _add(self, rows):
         for name, array in rows.items():
             data = array.view("u1") if array.size else b""
             self._files[name].write(data)
@@ -72,25 +79,47 @@ class Writer:
             self._flusher.shutdown()
 
 
-def rows(path, meta, wanted):
-    """The rows `wanted` (numbers in the shard) of the shard in the directory `path`, as arrays of our own.
+def _checked(rows, game):
+    """The arrays of lib.rows.schema, and no other; ValueError if one is not as it should be."""
+    n, arrays = len(rows["labels"]), {}
+    for name, (shape, dtype) in schema.ARRAYS.items():
+        arrays[name] = array = np.ascontiguousarray(rows[name])
+        if array.shape != (n, *shape) or array.dtype != dtype:  # a cast would cut numbers silently
+            raise ValueError(f"{game}: {name} is {array.dtype} {array.shape}, not {dtype} {(n, *shape)}")
+    return arrays
 
-    Raises OSError, and ValueError when a file is damaged.
-    """
-    return {name: np.load(_file(path, name), mmap_mode="r")[wanted] for name in schema.ARRAYS}
+
+def rows(path, meta, wanted, names=tuple(schema.ARRAYS)):
+    """The rows `wanted` (numbers in the shard, growing) of the shard in the directory `path`: these arrays of
+    lib.rows.schema. Raises OSError, and ValueError when a file is damaged."""
+    if len(wanted) and wanted[-1] - wanted[0] == len(wanted) - 1:
+        wanted = slice(wanted[0], wanted[-1] + 1)  # quicker
+    found = {name: np.load(_file(path, name), mmap_mode="r")[wanted] for name in names if _is_there(meta, name)}
+    unknown = {name: np.full((len(found["labels"]), 4), schema.UNKNOWN, "<i4") for name in names if name not in found}
+    return found | unknown
+
+
+def _is_there(meta, name):
+    """False for what a shard has not that is older than the array."""
+    return name != "deltas" or name in meta["sha256"]
 
 
 def read(path, meta, wanted):
-    """Yield the rows `wanted` as lib.shards.ragged's, some at a time. Raises as `rows` does."""
-    for start in range(0, len(wanted), 1024):  # few enough for the caches of the processor
-        yield ragged.from_dense(rows(path, meta, wanted[start:start + 1024]))
+    """The same rows as a folded. Raises as `rows` does."""
+    return folded.join([folded.fold(rows(path, meta, wanted[first:first + _ROWS]))
+                        for first in range(0, max(1, len(wanted)), _ROWS)])
+
+
+def masks(path, meta):
+    """The action masks of all rows of a shard, (n_rows, 54). Raises as `rows` does."""
+    return np.load(_file(path, "action_mask"), mmap_mode="r")
 
 
 def damage(path, meta, deep=False):
     """What is wrong with the files in the directory `path` against its `meta`, as text; None if nothing is. deep: hash
     them too. Raises OSError if one cannot be read."""
     for name, (shape, dtype) in schema.ARRAYS.items():
-        if not deep and _is_as_written(path, name, meta["n_rows"]):
+        if not _is_there(meta, name) or (not deep and _is_as_written(path, name, meta["n_rows"])):
             continue
         try:
             found = np.load(_file(path, name), mmap_mode="r")

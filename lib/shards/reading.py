@@ -10,7 +10,7 @@ import numpy as np
 from ..rows import schema
 from ..store import gid, identity, workdir
 from ..store.errors import Problem
-from . import layouts
+from . import dense, layouts, parquet
 
 META = "meta.json"
 
@@ -114,7 +114,7 @@ def _must_be_of_this_version(number, layout):
                                ("layout", layout, layouts.LAYOUTS)):
         if found not in known:
             raise Foreign(f"it has {what} {found!r}, which another version of this tree reads; this one reads "
-                          f"{', '.join(map(str, known))}")
+                          f"{', '.join(map(str, known))}{layouts.GONE.get(found, '')}")
 
 
 def damage(work, name, meta, deep=False):
@@ -126,6 +126,10 @@ def damage(work, name, meta, deep=False):
 
 
 def rows(work, name, meta, game):
-    """The rows of an entry `game` of a shard's `meta`, as a dict of dense arrays. Raises OSError, ValueError."""
-    wanted = np.arange(game["start"], game["start"] + game["n_rows"])
-    return layouts.LAYOUTS[meta["layout"]].rows(workdir.path(work, "cache", name), meta, wanted)
+    """The rows of an entry `game` of a shard's `meta`, in the form in which they are stored: a folded, or the arrays of
+    lib.rows.schema. Raises OSError, ValueError."""
+    wanted, path = np.arange(game["start"], game["start"] + game["n_rows"]), workdir.path(work, "cache", name)
+    found = dense.rows(path, meta, wanted) if meta["layout"] == "dense" else parquet.read(path, meta, wanted)
+    origin = np.array(found["origin"])
+    origin["game"] = meta["games"].index(game)
+    return {**found, "origin": origin}

@@ -23,25 +23,19 @@ class Writer:
         self.path = files.temporary_path(workdir.path(work, "cache", "shard"))
         self.games, self.n_rows, self._layout = [], 0, layout
         os.mkdir(self.path)
-        self._arrays = layouts.LAYOUTS[layout].Writer(self.path)
+        self._rows = layouts.LAYOUTS[layout].Writer(self.path)
 
-    def add(self, game, sha256, rows):
-        """Append rows of a game: a dict of the arrays of the schema. They may come in pieces, one call after the other.
-
-        Raises OSError, and ValueError for arrays that the schema has not.
+    def add(self, game, sha256, rows, final=None):
+        """Append all rows of a game: a folded, or a dict of the arrays of the schema. final: the points of its four
+        seats at the end. Raises OSError, and ValueError for rows that the schema has not.
         """
         n = len(rows["labels"])
-        if not self.games or self.games[-1]["gid"] != game:
-            self.games.append({"gid": game, "sha256": sha256, "start": self.n_rows, "n_rows": 0})
-        rows["origin"]["game"] = len(self.games) - 1
-        arrays = {}
-        for name, (shape, dtype) in schema.ARRAYS.items():
-            arrays[name] = array = np.ascontiguousarray(rows[name])
-            if array.shape != (n, *shape) or array.dtype != dtype:  # a cast would cut numbers silently
-                raise ValueError(f"{game}: {name} is {array.dtype} {array.shape}, not {dtype} {(n, *shape)}")
+        self.games.append({"gid": game, "sha256": sha256, "start": self.n_rows, "n_rows": n,
+                           **({"final": list(final)} if final else {})})
+        origin = np.array(rows["origin"])
+        origin["game"] = len(self.games) - 1
         with files.naming(self.path):
-            self._arrays.add(arrays)
-        self.games[-1]["n_rows"] += n
+            self._rows.add({**rows, "origin": origin}, game)
         self.n_rows += n
 
     def finish(self, encoder):
@@ -50,10 +44,10 @@ class Writer:
         if encoder and encoder.get("version"):
             self.games = [{**g, "encoder": encoder["version"]} for g in self.games]
         with files.naming(self.path):
-            arrays = self._arrays.finish()
+            found = self._rows.finish()
         meta = {
             "schema_version": schema.SCHEMA_VERSION, "layout": self._layout, "n_rows": self.n_rows,
-            "max_seq_len": schema.MAX_SEQ_LEN, "encoder": encoder, **arrays, "games": self.games,
+            "max_seq_len": schema.MAX_SEQ_LEN, "encoder": encoder, **found, "games": self.games,
         }
         files.write(os.path.join(self.path, reading.META), json.dumps(meta).encode() + b"\n")
 
@@ -69,5 +63,5 @@ class Writer:
     def discard(self):
         """Close and remove what was written aside."""
         with contextlib.suppress(OSError):
-            self._arrays.close()
+            self._rows.close()
         shutil.rmtree(self.path, ignore_errors=True)

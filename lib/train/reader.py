@@ -1,29 +1,25 @@
-"""Reading the cache, for training: rows by number, and shuffled batches that can be resumed and shared among workers.
+"""Reading the cache, for training: rows by number, and shuffled batches, shared out and resumed without loss.
 
     c = Cache("data/tenhou/cache")
-    c[0], c[10:20], c[[5, 3, 8]]                 # dicts of numpy arrays, shapes and dtypes of lib.rows.schema
+    c[0], c[10:20], c[[5, 3, 8]]                 # dicts of numpy arrays, shapes and dtypes of the schema
     for rows in c.batches(1024, seed=1, epoch=0, split="train"): ...
 
-Needs numpy alone, reads shards of both layouts, and opens files only for the moment that it reads from them: a Cache
-can be pickled and used in forked or spawned workers.
+Needs numpy, and pyarrow if a shard is in the layout parquet. A Cache can be pickled, and used in forked or spawned
+workers. When shards are compacted or converted meanwhile, it finds its games in the new ones.
 """
 
 import bisect
 import hashlib
-import json
 import os
 
 import numpy as np
 
-from ..rows import schema
-from ..shards import layouts, ragged, reading
-from . import suits
-
-PIECE_ROWS = 2048  # rows that stay together when an epoch is shuffled, to be read in one go
-
-
-class CacheError(Exception):
-    """The cache is not there, is not what its index says, or has another schema."""
+from ..rows import folded
+from . import columns as cols
+from . import epoch as plan
+from . import gametable, selection, suits
+from .gametable import CacheError
+from .source import Source
 
 
 class Cache:
@@ -38,50 +34,35 @@ class Cache:
     """
 
     def __init__(self, path, validation=0.05, encoder=None):
-        """Read index.json. Raises CacheError."""
-        self.path, self.validation, self._metas = os.fspath(path), validation, {}
-        try:
-            with open(os.path.join(self.path, "index.json"), encoding="utf-8") as f:
-                index = json.load(f)
-            self._check_schema(index["schema"])
-            made, self.encoders = index.get("encoders", {}), {}
-            for entry in index["shards"]:
-                version = made.get(entry["path"])
-                self.encoders[version] = self.encoders.get(version, 0) + entry["n_rows"]
-            self.shards = [entry["path"] for entry in index["shards"] if encoder in (None, made.get(entry["path"]))]
-            spans = [(number, start, stop) for number, name in enumerate(self.shards)
-                     for start, stop in index["row_ranges"][name]]
-        except (FileNotFoundError, NotADirectoryError):
-            hint = ("the cache is its folder cache/" if os.path.isdir(os.path.join(self.path, "cache")) else
-                    "`make run` or `make rebuild-index` writes index.json"
-                    if os.path.isdir(os.path.dirname(os.path.abspath(self.path))) else
-                    "there is no such directory")
-            raise CacheError(f"{self.path}: no index of a cache: {hint}") from None
-        except OSError as e:
-            raise CacheError(f"{self.path}: index.json: {e.strerror}") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise CacheError(f"{self.path}: index.json is damaged: `make rebuild-index` writes it anew") from None
-        if encoder is not None and encoder not in self.encoders:
-            raise CacheError(f"{self.path}: no rows of encoder version {encoder!r}; versions and rows: {self.encoders}")
-        self._shard, self._start, stop = np.array(spans, np.int64).reshape(-1, 3).T
-        self._first = np.concatenate([[0], np.cumsum(stop - self._start)])  # number of each span's first row
+        """Read index.json and the shards' meta.json. Raises CacheError."""
+        self.path, self.validation = os.fspath(path), validation
+        self._source, self._counts = Source(self.path, encoder), {}
+        self._table, self.encoders = self._source.table, self._source.encoders
 
-    def _check_schema(self, found):
-        for key, value in schema.DESCRIPTION.items():
-            if found.get(key) != value:
-                raise CacheError(f"{self.path}: its schema has {key} {found.get(key)!r}, this reader needs {value!r}")
+    @property
+    def shards(self):
+        """The names of the shards."""
+        return self._table.shards
 
-    def __getstate__(self):
-        return self.__dict__ | {"_metas": {}}
+    @property
+    def fingerprint(self):
+        """A text that is another one when the order of an epoch is: where it differs, no epoch can be resumed."""
+        return gametable.fingerprint(self._table)
 
     def __len__(self):
-        return int(self._first[-1])
+        return int(self._table.first[-1])
 
-    def __getitem__(self, rows):
-        """One row (a number), or as many as a slice or an array of numbers asks for. Raises IndexError, CacheError."""
-        n = len(self)
-        wanted = np.arange(*rows.indices(n)) if isinstance(rows, slice) else np.asarray(rows)
-        single = wanted.ndim == 0
+    def __getitem__(self, wanted):
+        """One row (a number), or as many as a slice or an array of numbers asks for, padded. Raises IndexError,
+        CacheError."""
+        if isinstance(wanted, slice):
+            wanted = np.arange(*wanted.indices(len(self)))
+        found = self.rows(wanted)
+        return {name: array[0] for name, array in found.items()} if np.ndim(wanted) == 0 else found
+
+    def rows(self, wanted, columns=None, ragged=False, cut=False):
+        """The rows with these numbers, a sequence or one number, as `batches` gives them. Raises as indexing does."""
+        n, wanted = len(self), np.asarray(wanted)
         if not wanted.size:
             wanted = np.arange(0)
         elif wanted.dtype.kind not in "iu" or wanted.ndim > 1:
@@ -89,111 +70,134 @@ class Cache:
         wanted = wanted.astype(np.int64).reshape(-1)
         if len(wanted) and not (-n <= wanted.min() and wanted.max() < n):
             raise IndexError(f"row out of range: the cache has {n}")
+        names = cols.chosen(columns, ragged)
         distinct, places = np.unique(wanted % max(n, 1), return_inverse=True)
-        found = ragged.to_dense(self._read(distinct), places)
-        return {name: array[0] for name, array in found.items()} if single else found
+        found = self._source.rows(distinct)
+        if {"next", "done"} & set(names):  # they may be rows that were not asked for
+            games = np.unique(found["game"])
+            whole = self._source.rows(plan.runs(self._table.first[games], self._table.rows[games]))
+            found["next"] = cols.next_rows(whole)[np.searchsorted(whole["row"], distinct)]
+        return self._build(folded.take(found, places), names, ragged, cut)
 
-    def _meta(self, number):
-        if number not in self._metas:
-            try:
-                self._metas[number] = reading.load_meta(os.path.join(self.path, self.shards[number]))
-            except (OSError, ValueError) as e:
-                raise CacheError(f"{self.shards[number]}: {e} (open the cache anew if it was compacted)") from None
-        return self._metas[number]
-
-    def _read(self, rows, space=None):
-        """The ragged of rows given by their growing numbers; `space` as in ragged.concatenate."""
-        span = np.searchsorted(self._first, rows, side="right") - 1
-        local, shard, found = rows - self._first[span] + self._start[span], self._shard[span], []
-        for number in np.unique(shard).tolist():
-            meta, path = self._meta(number), os.path.join(self.path, self.shards[number])
-            try:
-                found += layouts.LAYOUTS[meta["layout"]].read(path, meta, local[shard == number])
-            except (OSError, ValueError, IndexError) as e:
-                raise CacheError(f"{self.shards[number]}: {e} (open the cache anew if it was compacted)") from None
-        return ragged.concatenate(found, space)
+    def _build(self, rows, names, ragged, cut):
+        try:
+            return cols.build(rows, names, ragged, cut)
+        except ValueError as e:
+            raise CacheError(f"{self.path}: {e}") from None
 
     def games(self, split=None):
-        """Yield (gid, number of its first row, how many rows) of the games of a split ("train", "validation"; None:
-        all), in the order of the rows. Raises CacheError."""
+        """The games of a split ("train", "validation"; None: all) in the order of their rows: an array with the fields
+        game (its number), gid, type ("00a9"), date, first (its first row), rows, scores and ranks (of the four seats at
+        the end; rank 0: an old shard does not say). Raises CacheError."""
+        table = gametable.games(self._table)
+        return table if split is None else table[self._side(split)]
+
+    def _side(self, split):
+        """Which games are of a split, as booleans."""
         if split not in (None, "train", "validation"):
             raise ValueError(f"split {split!r}: must be 'train', 'validation' or None")
-        for number in range(len(self.shards)):
-            a, b = np.searchsorted(self._shard, [number, number + 1])
-            starts = self._start[a:b].tolist()
-            for game in self._meta(number)["games"]:
-                span = a + bisect.bisect_right(starts, game["start"]) - 1
-                first = int(self._first[span] + game["start"] - self._start[span])
-                if span < a or not game["n_rows"] or first >= self._first[span + 1]:
-                    continue  # stale
-                if split is None or (split == "validation") == self._is_held_out(game["gid"]):
-                    yield game["gid"], first, game["n_rows"]
+        if split is None:
+            return np.ones(len(self._table.gid), bool)
+        limit = self.validation * 2**64
+        held_out = [int.from_bytes(hashlib.sha256(gid).digest()[:8], "big") < limit for gid in self._table.gid.tolist()]
+        return np.array(held_out, bool) == (split == "validation")
 
-    def _is_held_out(self, gid):
-        return int.from_bytes(hashlib.sha256(gid.encode()).digest()[:8], "big") < self.validation * 2**64
+    def count(self, split=None, select=None):
+        """How many rows a split has of those that `select` names."""
+        chosen, counts, _ = self._select(split, select)
+        return int(counts[chosen].sum())
 
-    def count(self, split=None):
-        """How many rows a split has."""
-        return len(self) if split is None else sum(n for _, _, n in self.games(split))
+    def _select(self, split, select):
+        """(which games, how many rows are wanted of each, the kinds of rows or None)."""
+        wanted, kinds = selection.parse(select)
+        chosen = self._side(split)
+        if wanted:
+            chosen = chosen & np.asarray(wanted(self.games()), bool)
+        return chosen, self._table.rows if kinds is None else self._of_kinds(kinds), kinds
+
+    def _of_kinds(self, kinds):
+        """How many rows of these kinds each game has; looks at the mask of every row, once."""
+        if kinds not in self._counts:
+            ends = np.concatenate([[0], np.cumsum(self._source.are_of_kinds(kinds))])
+            self._counts[kinds] = np.diff(ends[self._table.first])
+        return self._counts[kinds]
+
+    def numbers(self, split=None, select=None):
+        """The numbers of the rows of a split that `select` names."""
+        chosen, _, kinds = self._select(split, select)
+        found = plan.runs(self._table.first[:-1][chosen], self._table.rows[chosen])
+        return found if kinds is None else found[self._source.are_of_kinds(kinds)[found]]
+
+    def n_batches(self, size, split=None, drop_last=False, select=None, world=1):
+        """How many batches of `size` rows an epoch has for each rank."""
+        _, n = plan.share(self.count(split, select), 0, world)
+        return n // size if drop_last else -(-n // size)
 
     def batches(self, size, seed=0, epoch=0, split=None, drop_last=False, start=0, worker=0, num_workers=1,
-                window=65536, permute_suits=False):
+                window=65536, permute_suits=False, select=None, columns=None, rank=0, world=1, ordered=False,
+                ragged=False, cut=False, bucket=False):
         """Yield the batches of one epoch, dicts of arrays with `size` rows (the last one may have fewer).
 
-        The order is a function of (seed, epoch, window) and the cache alone. Pieces of 2,048 neighbouring rows are
-        shuffled over the whole cache, then single rows within each `window` of them (about 2.5 kB of memory a row).
-        seed None leaves all in the order of the cache. start: the number of the batch to begin with; (epoch, batches
-        seen so far) is all that is needed to resume. Of several workers each yields every num_workers-th batch from
-        there on: asked in turn, they give the sequence that one alone would give.
-        permute_suits: exchange manzu, pinzu and souzu at random, row by row. Raises CacheError, ValueError.
+        The order is a function of (seed, epoch, window) and the cache alone, of what is selected, and of how it is
+        shared out: pieces of some 2,048 neighbouring rows are shuffled over the whole cache, then single rows within
+        each `window` of them (some 700 bytes of memory a row). seed None leaves all in the order of the cache.
+
+        select: which games and kinds of decision, see lib.train.selection; columns: which of lib.train.columns.ALL.
+        rank, world: each of `world` ranks gets as many rows as the others, and none gets a row of another. Of several
+        workers of a rank each reads a part of its rows; asked in turn they give all batches. With `ordered` they give
+        them in the order in which one worker alone would, for which each of them reads everything.
+        start: the number of batches that the rank has seen, over all its workers; with the same number of workers (or
+        with `ordered`, any), the rest of the epoch follows.
+        ragged: tokens without padding, see lib.train.columns; cut: padded only to the longest row of the batch; bucket:
+        the rows of a batch are of like length. permute_suits: exchange manzu, pinzu and souzu at random, row by row.
+        Raises CacheError, ValueError.
         """
-        if size < 1 or window < 1 or not 0 <= worker < num_workers or start < 0:
-            raise ValueError("size, window: at least 1; worker: below num_workers; start: at least 0")
-        windows = self._windows(split, seed, epoch, window)
-        ends = np.cumsum([0] + [int((pieces[:, 1] - pieces[:, 0]).sum()) for pieces in windows]).tolist()
-        stop = ends[-1] - ends[-1] % size if drop_last else ends[-1]
-        held, space = None, np.empty(160 * window, np.uint64)  # used again and again: memory from the system is slow
-        for first in range((start + worker) * size, stop, size * num_workers):
-            last = min(first + size, stop)
-            out, swaps = ragged.empty(last - first), []
-            at = first
-            while at < last:  # mostly once: a batch may reach over the end of a window
+        if size < 1 or window < 1 or not 0 <= worker < num_workers or not 0 <= rank < world or start < 0:
+            raise ValueError("size, window: at least 1; worker, rank: below num_workers, world; start: at least 0")
+        names = cols.chosen(columns, ragged)
+        chosen, counts, kinds = self._select(split, select)
+        pieces = plan.shuffled(plan.pieces(self._table, chosen, counts), seed, epoch)
+        begin, n = plan.share(int(pieces[:, 2].sum()), rank, world)
+        first, step = start + worker, num_workers
+        if not ordered:
+            which, first = plan.taken(start, worker, num_workers)
+            before, n = plan.lane(n, size, which, num_workers)
+            begin, step = begin + before, 1
+        windows = plan.windows(pieces, begin, n, window)
+        ends = np.cumsum([0] + [rows for _, _, rows in windows]).tolist()
+        held, follow = None, bool({"next", "done"} & set(names))
+        for at in range(first * size, n - n % size if drop_last else n, size * step):
+            until, parts = min(at + size, n), []
+            while at < until:  # mostly once: a batch may reach over the end of a window
                 number = bisect.bisect_right(ends, at) - 1
-                until = min(last, ends[number + 1])
                 if number != held:
-                    rows, order, draws = self._window(windows[number], seed, epoch, number, space)
-                    held = number
-                chosen = order[at - ends[number]:until - ends[number]]
-                ragged.to_dense(rows, chosen, {name: a[at - first:until - first] for name, a in out.items()})
-                swaps.append(draws[chosen])
-                at = until
-            yield suits.permute(out, np.concatenate(swaps)) if permute_suits else out
+                    held, rows = number, None  # its memory is free before the next is read
+                    position = begin + ends[number]
+                    rows, order = self._window(*windows[number], kinds, follow, seed, epoch, position)
+                    if bucket:
+                        order = plan.bucketed(order, rows["lengths"], size, -ends[number] % size, seed, epoch, position)
+                stop = min(until, ends[number + 1])
+                parts.append(folded.take(rows, order[at - ends[number]:stop - ends[number]]))
+                at = stop
+            found = parts[0] if len(parts) == 1 else folded.placed(folded.join([folded.compact(p) for p in parts]))
+            if permute_suits:
+                found = suits.permute(found, found["draw"])
+            yield self._build(found, names, ragged, cut)
 
-    def _windows(self, split, seed, epoch, window):
-        """The epoch's pieces of the cache, arrays of (first row, one after the last), one array a window."""
-        runs = []  # of neighbouring games
-        for _, first, n in [("", 0, len(self))] if split is None else self.games(split):
-            if runs and runs[-1][1] == first:
-                runs[-1][1] += n
-            else:
-                runs.append([first, first + n])
-        pieces = [(a, min(a + PIECE_ROWS, stop)) for start, stop in runs for a in range(start, stop, PIECE_ROWS)]
-        pieces = np.array(pieces, np.int64).reshape(-1, 2)
-        if seed is not None:
-            pieces = pieces[np.argsort(_draws(len(pieces), seed, epoch), kind="stable")]
-        sizes = pieces[:, 1] - pieces[:, 0]
-        cuts = np.flatnonzero(np.diff((np.cumsum(sizes) - sizes) // window)) + 1
-        return np.split(pieces, cuts)
-
-    def _window(self, pieces, seed, epoch, number, space):
-        """(ragged, order in which its rows are to come, a number drawn at random for each row) of a window."""
-        pieces = pieces[np.argsort(pieces[:, 0])]
-        rows = self._read(ragged.spread(pieces[:, 0], pieces[:, 1] - pieces[:, 0]), space)
-        n = len(rows["labels"])
-        draws = _draws(2 * n, seed or 0, epoch, number + 1)
-        return rows, np.arange(n) if seed is None else np.argsort(draws[:n], kind="stable"), draws[n:]
-
-
-def _draws(n, *key):
-    """`n` random uint64, a function of the numbers `key` alone: numpy promises that these stay the same for ever."""
-    return np.random.PCG64(np.random.SeedSequence(key)).random_raw(n)
+    def _window(self, pieces, skip, n, kinds, follow, seed, epoch, position):
+        """(rows, the order in which they are to come) of a window as lib.train.epoch has it."""
+        first, last = self._table.first[pieces[:, 0]], self._table.first[pieces[:, 1]]
+        rows = self._source.rows(np.sort(plan.runs(first, last - first)))
+        if follow:
+            rows["next"] = cols.next_rows(rows)
+        wanted = np.arange(len(rows["labels"]))
+        if kinds is not None:
+            wanted = wanted[selection.of_kinds(rows["action_mask"], kinds)]
+        turn, sizes = np.argsort(first), pieces[:, 2]
+        positions = plan.runs((np.cumsum(sizes) - sizes)[turn], sizes[turn])  # of the wanted rows, in their order
+        wanted = wanted[(positions >= skip) & (positions < skip + n)]  # the others are another lane's
+        if len(wanted) < len(rows["labels"]):
+            rows = folded.take(rows, wanted)
+        values = plan.draws(2 * n, seed or 0, epoch, position + 1)
+        rows["draw"] = values[n:]
+        return rows, np.arange(n) if seed is None else np.argsort(values[:n], kind="stable")

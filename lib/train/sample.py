@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..rows import schema
-from .reader import PIECE_ROWS, CacheError
+from .epoch import PIECE_ROWS
+from .gametable import CacheError
 
 ROWS = 1 << 17  # of a larger cache, so many are looked at
 FINAL_EDGES = np.arange(-20_000, 80_001, 2_500)  # points at the end of a game; what lies beyond counts at the edges

@@ -88,14 +88,14 @@ def encoding(work, pids):
 def test_of_two_hosts_one_is_killed_half_way_and_the_rows_are_those_of_a_local_run(work, tmp_path, local):
     (tmp_path / "ssh").mkdir()
     with machines.two_sshd(tmp_path / "ssh") as (ssh, (_, beta)):
-        run = start("run", f"WORK={work}", *SPREAD, "PIECE=3", "SHARD_LAYOUT=packed", "JOBS=1",
+        run = start("run", f"WORK={work}", *SPREAD, "PIECE=3", "SHARD_LAYOUT=parquet", "JOBS=1",
                     settings={"PARALLEL_SSH": ssh})
         machines.until(lambda: encoding(work, lambda: machines.below(beta.pid)))
         machines.kill(machines.below(beta.pid))
         said = run.communicate()[0]
     assert run.returncode == 0, said
     assert faulty.difference(work, local) == (0, 0)
-    assert {reading.read_meta(work, name)["layout"] for name in reading.names(work)} == {"packed"}
+    assert {reading.read_meta(work, name)["layout"] for name in reading.names(work)} == {"parquet"}
     faulty.assert_clean(work)
     assert make("check", f"WORK={work}", "DEEP=1").returncode == 0
 

@@ -21,14 +21,14 @@ def test_both_layouts_are_measured_and_nothing_is_left(tmp_path, monkeypatch):
     work, temporary = str(tmp_path / "work"), tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    make.add_shard(work, "packed", [(gid, make.of(log)) for gid, log in make.games(3)])
+    make.add_shard(work, "parquet", [(gid, make.of(log)) for gid, log in make.games(3)])
     before = sorted((path, path.stat().st_mtime_ns) for path in (tmp_path / "work").rglob("*"))
     done = run(work)
     assert done.returncode == 0, done.stderr
-    head, dense, packed = (line.split("\t") for line in done.stdout.splitlines())
-    assert (dense[0], packed[0], len(head)) == ("dense", "packed", len(dense))
-    assert float(dense[1]) > 7976 > 200 > float(packed[1]) > 0
-    assert all(float(figure) > 0 for figure in dense[1:] + packed[1:])
+    head, dense, parquet = (line.split("\t") for line in done.stdout.splitlines())
+    assert (dense[0], parquet[0], len(head)) == ("dense", "parquet", len(dense))
+    assert float(dense[1]) > 7976 > 200 > float(parquet[1]) > 0
+    assert all(float(figure) > 0 for figure in dense[1:] + parquet[1:])
     assert sorted((path, path.stat().st_mtime_ns) for path in (tmp_path / "work").rglob("*")) == before
     assert os.listdir(temporary) == []
 

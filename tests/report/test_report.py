@@ -37,7 +37,7 @@ def put_rows(work, n=4, layout="dense"):
 
 # What is counted
 
-@pytest.mark.parametrize("layout", ["dense", "packed"])
+@pytest.mark.parametrize("layout", ["dense", "parquet"])
 def test_a_small_cache_is_counted_row_by_row(work, layout):
     rows = put_rows(work, layout=layout)
     found = sample(Cache(os.path.join(work, "cache")))
@@ -82,8 +82,9 @@ def test_of_a_larger_cache_pieces_from_its_beginning_to_its_end_are_counted(work
 def test_what_cannot_be_read_is_told_and_the_rest_is_counted(work, monkeypatch):
     monkeypatch.setattr("lib.train.sample.PIECE_ROWS", 100)
     first = len(put_rows(work, 1)["labels"])
-    name = make.add_shard(work, "packed", [("2024010190gm-00a1-0000-00000090", make.of(make.games(2)[1][1]))])
-    with open(os.path.join(work, "cache", name, "packed.bin"), "r+b") as f:
+    name = make.add_shard(work, "parquet", [("2024010190gm-00a1-0000-00000090", make.of(make.games(2)[1][1]))])
+    with open(os.path.join(work, "cache", name, "rows.parquet"), "r+b") as f:
+        f.seek(5000)
         f.write(b"damage")
     found = sample(Cache(os.path.join(work, "cache")))
     assert found["rows"] == first // 100 * 100 and name in found["damaged"][0] and found["rows"] < found["of"]
@@ -195,7 +196,7 @@ def drawn_once(tmp_path_factory):
     """The page of a work directory with games of all kinds, and with hostile texts wherever they may come from."""
     work = str(tmp_path_factory.mktemp("report") / "w<b>&amp;")
     put_rows(work, 4)
-    put_rows(work, 2, "packed")  # the same games again: the first shard has stale rows
+    put_rows(work, 2, "parquet")  # the same games again: the first shard has stale rows
     for n, status in enumerate((HOSTILE, "failed", "downloaded", "duplicate")):
         event(work, 10 + n, status=status, error=HOSTILE, stage=HOSTILE, ts="2024-05-01T12:00:00Z")
     for n in range(20):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lib.demo.rigged_walls import RIGS
 from lib.demo.selfplay import play
 from lib.mahjong.action import NO_RIICHI, PASS, RIICHI, TSUMO
-from lib.rows.encoder import ENCODER, PIECE_ROWS, Unencodable, encode_folded, encode_game, pieces
+from lib.rows.encoder import ENCODER, Unencodable, encode_game
 from lib.rows.schema import ARRAYS, FIELD_VOCAB
 
 HEAVENLY = log(
@@ -157,17 +157,6 @@ def test_the_server_plays_for_who_is_away():
     assert len(found) > 1
     always = re.sub(rb"<BYE[^>]*>", b"", data)
     assert len(encode_game(always)["labels"]) > len(encode_game(data)["labels"])
-
-
-@pytest.mark.parametrize("data", [QUIET_GAME, play(4, hanchan=True), NOBODY_GAME])
-def test_the_pieces_of_a_game_are_whole_hands_and_come_to_its_rows(data):
-    rows, parts = encode_game(data), list(pieces(encode_folded(data)))
-    for name, array in rows.items():
-        assert np.concatenate([part[name] for part in parts]).tobytes() == array.tobytes()
-    hands = [set(part["origin"]["hand"].tolist()) for part in parts]
-    assert all(a.isdisjoint(b) for a, b in itertools.combinations(hands, 2))
-    assert all(len(part["labels"]) >= PIECE_ROWS for part in parts[:-1])
-    assert len(rows["labels"]) < 200 or len(parts) > 2
 
 
 def test_a_game_that_the_server_played_alone_has_no_rows():

@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "bin" / "cache-cat"
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
     work = str(tmp_path_factory.mktemp("work"))
-    make.add_shard(work, "packed", [(gid, make.of(log)) for gid, log in make.games(3)])
+    make.add_shard(work, "parquet", [(gid, make.of(log)) for gid, log in make.games(3)])
     return work
 
 

@@ -66,8 +66,9 @@ DAMAGES = {  # what is damaged: (how, what check says of it, the commands that i
                        [RUN, COMPACT]),
     "meta.json torn": (lambda w: cut(shard(w, 1) / "meta.json"), "mismatch\tshard_00001\tmeta.json is no shard's",
                        [RUN, COMPACT]),
-    "packed file cut": (lambda w: cut(shard(w, 3) / "packed.bin"), "mismatch\tshard_00003\tpacked.bin", [RUN, COMPACT]),
-    "bit of a packed file": (lambda w: flip(shard(w, 3) / "packed.bin", 100), "mismatch\tshard_00003\tpacked.bin",
+    "parquet file cut": (lambda w: cut(shard(w, 3) / "rows.parquet"), "mismatch\tshard_00003\trows.parquet",
+                         [RUN, COMPACT]),
+    "bit of a parquet file": (lambda w: flip(shard(w, 3) / "rows.parquet", 100), "mismatch\tshard_00003\trows.parquet",
                              [RUN, COMPACT]),
     "shard gone": (lambda w: shutil.rmtree(shard(w, 1)), "mismatch\tshard_00001\tthe directory is gone", [RUN]),
     "shards swapped": (swap, "mismatch\tshard_00000", [RUN, COMPACT]),
@@ -91,14 +92,14 @@ DAMAGES = {  # what is damaged: (how, what check says of it, the commands that i
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, logs):
-    """A work directory in which all is well: three dense shards of a game, and a packed one of two."""
+    """A work directory in which all is well: three dense shards of a game, and a parquet one of two."""
     work = tmp_path_factory.mktemp("whole") / "w"
     faulty.put(work, logs)
     faulty.ok("adopt-xml", "--work", work)
     faulty.ok("encode-batch", "--work", work, *[faulty.game(n) for n in (0, 1, 2)], "--shard-rows", 1)
     faulty.put(work, {faulty.game(8): logs[faulty.game(0)] + b"\n"})
     faulty.ok("adopt-xml", "--work", work)
-    faulty.ok("encode-batch", "--work", work, "--queued", "--layout", "packed")
+    faulty.ok("encode-batch", "--work", work, "--queued", "--layout", "parquet")
     faulty.ok("rebuild-index", "--work", work)
     faulty.assert_clean(work)
     return work

@@ -14,7 +14,7 @@ from flows import ROOT, make, script, stand_in
 
 pytestmark = pytest.mark.slow
 
-WRITERS = [writer for writer in faulty.WRITERS if "packed" not in writer]
+WRITERS = [writer for writer in faulty.WRITERS if "parquet" not in writer]
 
 
 def forbid_everything():

@@ -30,8 +30,8 @@ POINTS = [  # (writer, fault, at which of the calls)
     *(("encode-batch", fault, n) for fault, n in (
         (SHARD_HALF, 3), ("before fsync *-meta.json", 2), (SHARD_ASIDE, 1), (SHARD_RENAMED, 2), (EVENT, 3), (HALF, 1),
         (UNSYNCED, 2), (SYNCED, 4))),
-    ("encode-batch --layout packed", HALF, 2),  # two games in one write
-    ("encode-batch --layout packed", "before fsync */packed.bin", 1),
+    ("encode-batch --layout parquet", HALF, 2),  # two games in one write
+    ("encode-batch --layout parquet", "before fsync */rows.parquet", 1),
     ("verify-xml --repair", "after rename */trash/2*", 1), ("verify-xml --repair", HALF, 2),
     ("rebuild-index", INDEX_ASIDE, 1), ("rebuild-index", INDEX_RENAMED, 1),
     *(("compact-shards", fault, n) for fault, n in (

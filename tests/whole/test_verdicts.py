@@ -83,7 +83,7 @@ def test_the_check_tells_unreadable_and_foreign_shards_from_damaged_ones(work):
 
 
 def test_a_shard_whose_bytes_cannot_be_read_by_a_deep_check_is_no_damaged_one(work):
-    for layout, name in (("dense", "tokens.npy"), ("packed", "packed.bin")):
+    for layout, name in (("dense", "tokens.npy"), ("parquet", "rows.parquet")):
         faulty.ok("compact-shards", "--work", work, "--layout", layout, "--shard-rows", 1)
         shard = reading.names(str(work))[0]
         done = faulty.struck("verify-shards", "--work", work, "--deep", fault=f"EIO read */{shard}/{name} 1")
