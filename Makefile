@@ -93,7 +93,7 @@ setup: venv settings  ## make .venv with the pinned packages; see to jq
 test: venv settings  ## run the tests but the slow ones, in some minutes; TORCH=1: those with PyTorch too
 	@bin/make-venv test report parquet $(if $(filter-out 0,$(TORCH)),torch)
 	@.venv/bin/python -m ruff check --quiet .
-	@.venv/bin/python -m pytest -m 'not slow' $(PYTEST_ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadscope -m 'not slow' $(PYTEST_ARGS)
 
 test-all: test  ## then those with kills, pip, no-op runs and other machines too
 	@.venv/bin/python -m pytest -m slow $(PYTEST_ARGS)

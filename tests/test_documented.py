@@ -214,8 +214,10 @@ def shell(house, command, **settings):
 
 
 def shape(line):
-    """A line with ids, tiles, sizes and numbers made the same."""
+    """A line with ids, tiles, seats, sizes and numbers made the same."""
     line = re.sub(r"[0-9]{10}gm-[0-9a-f]{4}-[0-9]{4}-[0-9a-f]{8}", "GID", line)
+    line = re.sub(r"[+-]([0-9,]+ in this hand)", r"\1", line)
+    line = re.sub(r"^(self|shimocha|toimen|kamicha) .*", r"\1 WIND, SCORE, RIVER, MELDS", line)
     line = re.sub(r"\b([0-9]+[mpsz])+\b", "TILES", line)
     line = re.sub(r"\b(east|south|west|north)\b", "WIND", line)
     line = re.sub(r"(shard_[0-9]+ ?)+", "SHARDS", line)

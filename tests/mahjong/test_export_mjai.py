@@ -124,7 +124,7 @@ def test_a_log_that_cannot_be_read_costs_its_own_game_only(full):
     assert f"{game(0)}: " in done.stderr and "1 whose log cannot be read" in done.stderr
 
 
-@pytest.mark.parametrize("bad", ["../../x", f"{game(0)}/..", game(0).upper(), f"x/{game(0)}"])
+@pytest.mark.parametrize("bad", ["../../x", f"{game(0)}/..", f"{game(0)}0"])
 def test_what_is_no_id_is_wrong_usage(full, bad):
     done = export(full, "--", bad)
     assert done.returncode == 2 and "is no game id" in done.stderr and not os.path.exists(os.path.join(full, "mjai"))

@@ -4,7 +4,7 @@ import shutil
 from collections import namedtuple
 
 import pytest
-from flows import script
+from flows import NOBODY, script
 from support import game
 
 from lib.shards import room
@@ -56,7 +56,7 @@ def test_a_run_says_it(work):
         f.writelines(f"{game(i)}\n" for i in range(n))
     with open(ids) as f:  # nobody answers there
         done = script("fetch-paipu", "--work", work, "--queued", "--max-refusals", "1", "--delay", "0", stdin=f,
-                      settings={"TENHOU_URL": "http://127.0.0.1:9"})
+                      settings={"TENHOU_URL": NOBODY})
     assert f"{n} games to come" in done.stderr and "SHARD_LAYOUT=parquet takes" in done.stderr
 
 

@@ -7,7 +7,7 @@ import threading
 
 import faulty
 import pytest
-from flows import script
+from flows import NOBODY, script
 from support import downloaded, game, log, put_shard, tree
 
 from lib.manifest import Manifest
@@ -73,7 +73,7 @@ def test_another_format_is_refused_by_every_script_and_nothing_is_changed(work):
     before = tree(work)
     for name in ("adopt-xml", "encode-batch", "verify-xml", "verify-shards", "rebuild-index", "compact-shards",
                  "recover-manifest", "manifest-latest", "manifest-status", "fetch-paipu"):
-        done = script(name, "--work", work, settings={"TENHOU_URL": "http://127.0.0.1:9"})
+        done = script(name, "--work", work, settings={"TENHOU_URL": NOBODY})
         assert done.returncode == 1 and "has format 2, this version knows 1" in done.stderr, (name, done.stderr)
     assert tree(work) == before
 

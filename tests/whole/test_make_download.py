@@ -16,7 +16,7 @@ import time
 import zipfile
 
 import pytest
-from flows import ROOT, cache, environment, forget, make, records, script, stand_in, start_make
+from flows import NOBODY, ROOT, cache, environment, forget, make, records, script, stand_in, start_make
 from test_full_disk import forbid_everything
 from test_hostile import reply, server
 
@@ -523,8 +523,8 @@ def test_rooms_choose_and_a_changed_choice_makes_a_new_list(tmp_path):
 def test_a_room_that_is_none_is_wrong_usage_is_named_and_no_older_list_is_taken_for_it(tmp_path, room):
     (tmp_path / "raw").mkdir()
     years_zip(tmp_path / "raw" / "scraw2024.zip", A)
-    assert run(tmp_path, "http://127.0.0.1:9", "MAX_NEW=0").returncode == 0
-    done = run(tmp_path, "http://127.0.0.1:9", f"ROOMS=00a9 {room}")
+    assert run(tmp_path, NOBODY, "MAX_NEW=0").returncode == 0
+    done = run(tmp_path, NOBODY, f"ROOMS=00a9 {room}")
     told = "must be table types of four hex digits, like 00a9\n"
     assert done.returncode == 2 and done.stderr.startswith(f"ROOMS=00a9 {room}: {told}make: ***")
     done = script("extract-ids", "--work", tmp_path, "--year", 2024, settings={"ROOMS": f"00a9,{room}"})
@@ -567,7 +567,7 @@ def test_a_zip_put_in_the_place_of_another_makes_a_new_list_however_old_it_is(tm
     path.parent.mkdir()
 
     def listing():
-        assert run(tmp_path, "http://127.0.0.1:9", "MAX_NEW=0").returncode == 0
+        assert run(tmp_path, NOBODY, "MAX_NEW=0").returncode == 0
         return listed.read_text().split(), listed.stat().st_mtime_ns
 
     years_zip(path, A)
@@ -585,9 +585,9 @@ def test_a_page_in_the_place_of_the_zip_ends_the_run_with_a_line_and_the_list_of
     path = tmp_path / "raw" / "scraw2024.zip"
     path.parent.mkdir()
     years_zip(path, A)
-    assert run(tmp_path, "http://127.0.0.1:9", "MAX_NEW=0").returncode == 0
+    assert run(tmp_path, NOBODY, "MAX_NEW=0").returncode == 0
     path.write_text("<html>")
-    done = run(tmp_path, "http://127.0.0.1:9")
+    done = run(tmp_path, NOBODY)
     assert done.returncode == 2 and f"extract-ids: {path}: no sound zip" in done.stderr
     assert not (tmp_path / "game_ids_2024.txt").exists() and "nothing to download" in done.stderr
 

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from flows import ROOT, cache, environment, make, records, script, start_make
+from flows import NOBODY, ROOT, cache, environment, make, records, script, start_make
 
 from lib.demo.selfplay import play
 from lib.manifest import Manifest
@@ -81,7 +81,7 @@ def test_the_right_file_put_back_heals_a_repaired_game(work, logs):
     assert make("check", f"WORK={work}", "REPAIR=1").returncode == 0
     assert records(work)[victim]["status"] == "corrupt" and not path.exists()
     path.write_bytes(logs[victim])
-    assert make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9", "DELAY=0").returncode == 0
+    assert make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}", "DELAY=0").returncode == 0
     assert cache(work) == whole and make("check", f"WORK={work}").returncode == 0
 
 
@@ -89,7 +89,7 @@ def test_a_damaged_file_is_left_out_and_the_rest_encoded(work, logs):
     victim = sorted(logs)[2]
     script("adopt-xml", "--work", work)
     (work / "xml" / f"{victim}.txt").write_bytes(logs[victim][:-1])
-    assert make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9", "DELAY=0", "MAX_NEW=0").returncode == 0
+    assert make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}", "DELAY=0", "MAX_NEW=0").returncode == 0
     states = {game: r["status"] for game, r in records(work).items()}
     assert states.pop(victim) == "corrupt" and set(states.values()) == {"encoded"}
     assert f"corrupt\t{victim}" in make("check", f"WORK={work}").stdout
@@ -199,7 +199,7 @@ def test_scripts_that_mend_what_is_there_refuse_a_work_directory_that_is_not(tmp
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("options", [["-n"], ["-ns"], ["--dry-run", "YEAR=2024", "TENHOU_URL=http://127.0.0.1:9"]])
+@pytest.mark.parametrize("options", [["-n"], ["-ns"], ["--dry-run", "YEAR=2024", f"TENHOU_URL={NOBODY}"]])
 def test_make_n_shows_what_a_run_would_do_and_does_nothing(tmp_path, options):
     done = make(*options, "run", f"WORK={tmp_path / 'w'}")
     assert (done.returncode, done.stderr) == (0, "") and not list(tmp_path.iterdir())

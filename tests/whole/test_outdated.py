@@ -5,7 +5,7 @@ import os
 
 import faulty
 import pytest
-from flows import make, script
+from flows import NOBODY, make, script
 from support import ENCODER, edit_meta, game, log, put_shard
 
 from lib.manifest import Manifest
@@ -81,20 +81,20 @@ def test_check_and_status_count_the_rows_of_an_older_encoder_and_say_what_makes_
 
 def test_only_when_asked_for_they_are_encoded_again_and_then_no_more(work, right):
     before = Manifest(work).latest
-    assert make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9").returncode == 0
+    assert make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}").returncode == 0
     assert Manifest(work).latest == before
-    done = make("run", f"WORK={work}", "OUTDATED=1", "TENHOU_URL=http://127.0.0.1:9")
+    done = make("run", f"WORK={work}", "OUTDATED=1", f"TENHOU_URL={NOBODY}")
     assert done.returncode == 0 and "2 encoded, 0 failed" in done.stderr, done.stderr
     assert set(versions(work).values()) == {real.ENCODER["version"]}
     assert faulty.difference(work, right) == (0, 0)
-    done = make("run", f"WORK={work}", "OUTDATED=1", "TENHOU_URL=http://127.0.0.1:9")
+    done = make("run", f"WORK={work}", "OUTDATED=1", f"TENHOU_URL={NOBODY}")
     assert "encode-batch: nothing to do" in done.stderr
     assert "outdated rows" not in make("check", f"WORK={work}").stdout
 
 
 def test_rows_whose_log_is_gone_stay_though_they_are_outdated(work, right):
     (work / "xml" / f"{faulty.game(0)}.txt").unlink()
-    done = make("run", f"WORK={work}", "OUTDATED=1", "TENHOU_URL=http://127.0.0.1:9")
+    done = make("run", f"WORK={work}", "OUTDATED=1", f"TENHOU_URL={NOBODY}")
     assert done.returncode == 0 and "1 encoded, 0 failed, 0 corrupt" in done.stderr, done.stderr
     assert versions(work)[faulty.game(0)] == "0" and faulty.difference(work, right) == (0, 0)
 
@@ -107,7 +107,7 @@ def test_rows_stay_if_the_new_encoder_refuses_the_game(work):
     Manifest(work).append([{**record, "sha256": faulty.hashlib.sha256(data).hexdigest()}])
     edit_meta(work, lambda meta: meta["games"][0].update(sha256=faulty.hashlib.sha256(data).hexdigest()))
     before = json.loads((work / "cache" / "index.json").read_bytes())["total_rows"]
-    make("run", f"WORK={work}", "OUTDATED=1", "TENHOU_URL=http://127.0.0.1:9")
+    make("run", f"WORK={work}", "OUTDATED=1", f"TENHOU_URL={NOBODY}")
     assert Manifest(work).latest[faulty.game(0)]["status"] == "failed"
     assert json.loads((work / "cache" / "index.json").read_bytes())["total_rows"] == before
 
@@ -144,9 +144,8 @@ def test_a_reader_is_told_the_versions_and_may_ask_for_one(work):
     assert cache.encoders == {"0": n, now: len(cache) - n}
     old, new = Cache(work / "cache", encoder="0"), Cache(work / "cache", encoder=now)
     assert (len(old), len(new)) == (n, len(cache) - n) and old.encoders == cache.encoders
-    assert {name for name, _, _ in old.games()} | {name for name, _, _ in new.games()} == {
-        name for name, _, _ in cache.games()}
-    assert {name for name, _, _ in old.games()} == {name for name, version in versions(work).items() if version == "0"}
+    assert {*old.games()["gid"]} | {*new.games()["gid"]} == {*cache.games()["gid"]}
+    assert {*old.games()["gid"]} == {name for name, version in versions(work).items() if version == "0"}
     assert sum(len(rows["labels"]) for rows in old.batches(50, seed=1)) == n
     with pytest.raises(CacheError, match="no rows of encoder version '7'"):
         Cache(work / "cache", encoder="7")

@@ -7,7 +7,7 @@ import shutil
 
 import faulty
 import pytest
-from flows import make, script
+from flows import NOBODY, make, script
 from support import game, log, put, sha
 
 from lib.logs import adopt as logs_adopt
@@ -210,7 +210,7 @@ def test_a_log_adopted_while_it_was_being_copied_ends_encoded_by_itself_once_it_
     faulty.ok("adopt-xml", "--work", work)
     (work / "xml" / f"{G}.txt").write_bytes(data)
     assert script("verify-xml", "--work", work).returncode == 0
-    assert make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9").returncode == 0
+    assert make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}").returncode == 0
     assert Manifest(work).latest[G]["status"] == "encoded"
     faulty.assert_clean(work)
 
@@ -232,7 +232,7 @@ def test_a_log_that_is_still_growing_is_left_as_it_is(tmp_path, logs):
     faulty.ok("encode-batch", "--work", work, "--queued", "--jobs", 1)
     assert Manifest(work).latest[G]["status"] == "downloaded"
     (work / "xml" / f"{G}.txt").write_bytes(data)
-    assert make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9").returncode == 0
+    assert make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}").returncode == 0
     assert Manifest(work).latest[G]["status"] == "encoded"
 
 
@@ -242,7 +242,7 @@ def test_a_log_that_an_older_version_took_for_corrupt_while_it_was_copied_is_tak
     Manifest(work).append([
         {"gid": G, "status": "downloaded", "sha256": sha(data[:1000]), "size": 1000},
         {"gid": G, "status": "corrupt", "found": sha(data)}])
-    assert make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9").returncode == 0
+    assert make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}").returncode == 0
     assert Manifest(work).latest[G]["status"] == "encoded"
 
 
@@ -253,6 +253,6 @@ def test_a_rotten_log_is_still_told_and_left(tmp_path, logs):
     rotten = rot(work)
     done = script("verify-xml", "--work", work)
     assert done.returncode == 1 and done.stdout == f"corrupt\t{G}\n"
-    done = make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9", "MAX_REFUSALS=1")
+    done = make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}", "MAX_REFUSALS=1")
     assert "corrupt" in done.stdout + done.stderr and Manifest(work).latest[G]["status"] != "encoded"
     assert (work / "xml" / f"{G}.txt").read_bytes() == rotten

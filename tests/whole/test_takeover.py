@@ -7,7 +7,7 @@ import json
 import faulty
 import numpy as np
 import pytest
-from flows import make, script
+from flows import NOBODY, make, script
 
 from lib.manifest import Manifest
 from lib.rows import encoder, schema
@@ -67,7 +67,7 @@ def test_a_check_finds_nothing_wrong_with_it(work):
 
 
 def test_a_run_takes_it_over_and_encodes_only_what_waited(work, logs, right):
-    done = make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9", "MAX_REFUSALS=9")
+    done = make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}", "MAX_REFUSALS=9")
     assert done.returncode == 0 and "1 encoded, 0 failed, 0 corrupt" in done.stderr, done.stderr
     assert (work / "format.json").exists() and reading.names(str(work)) == ["shard_00000", "shard_00001", "shard_00002"]
     there = faulty.rows(work)
@@ -83,7 +83,7 @@ def test_recover_brings_back_the_rows_of_a_game_that_was_taken_for_lost_and_its_
     assert record["status"] == "corrupt" and record["claim"]["shard"] == "shard_00001"
     assert {gid: rows for gid, rows in faulty.rows(work).items() if gid == c} == {c: right[c]}
     faulty.put(work, {c: logs[c]})
-    done = make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9")
+    done = make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}")
     assert done.returncode == 0 and "1 renewed" in done.stderr
     assert faulty.difference(work, right) == (0, 0)
     faulty.assert_clean(work)
@@ -102,5 +102,5 @@ def test_rows_of_before_count_as_outdated_once_the_encoder_has_another_version(t
     (work / "manifest.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     faulty.put(work, {a: logs[a]})
     assert "outdated rows : " in script("verify-shards", "--work", work).stderr
-    assert make("run", f"WORK={work}", "OUTDATED=1", "TENHOU_URL=http://127.0.0.1:9").returncode == 0
+    assert make("run", f"WORK={work}", "OUTDATED=1", f"TENHOU_URL={NOBODY}").returncode == 0
     assert Manifest(work).latest[a]["encoder"] == encoder.ENCODER["version"]

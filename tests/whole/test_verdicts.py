@@ -7,7 +7,7 @@ import shutil
 
 import faulty
 import pytest
-from flows import make, script
+from flows import NOBODY, make, script
 from support import SHARD, edit_meta, tree
 
 from lib.manifest import Manifest
@@ -104,7 +104,7 @@ def test_a_cache_that_was_not_mounted_during_a_run_loses_nothing(work, right):
     before = decided(work)
     cache.rename(away)
     cache.mkdir()
-    done = make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9")
+    done = make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}")
     assert done.returncode == 2 and f"{work}/cache" in done.stderr and "mount" in done.stderr
     for name in ("encode-batch", "compact-shards", "rebuild-index", "recover-manifest", "verify-shards"):
         done = script(name, "--work", work, *DECIDING.get(name, []))
@@ -128,7 +128,7 @@ def test_logs_that_were_not_mounted_during_a_run_are_neither_missing_nor_fetched
         for name, options in {"adopt-xml": [], "verify-xml": [], "encode-batch": ["--queued"],
                               "fetch-paipu": ["--queued"], "verify-xml --repair": ["--repair"]}.items():
             done = script(name.split()[0], "--work", work, *options,
-                          settings={"TENHOU_URL": "http://127.0.0.1:9", "DELAY": "0"})
+                          settings={"TENHOU_URL": NOBODY, "DELAY": "0"})
             assert done.returncode == 1 and "mount" in done.stderr, (name, done.stderr)
             assert "missing" not in done.stdout
     xml.rmdir()
@@ -159,7 +159,7 @@ def test_compaction_keeps_the_bytes_of_a_damaged_shard_whose_games_are_encoded_e
 def test_a_lost_shard_whose_logs_are_there_is_encoded_again_and_the_run_says_so(tmp_path, ready, right):
     work = faulty.copy(ready("rebuild-index"), tmp_path)
     shutil.rmtree(work / "cache" / "shard_00001")
-    done = make("run", f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9")
+    done = make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}")
     assert done.returncode == 0, done.stderr
     assert "encode-batch: shard_00001 is gone: its 1 games are encoded again" in done.stderr
     assert faulty.difference(work, right) == (0, 0)
@@ -169,7 +169,7 @@ def test_games_lost_with_their_logs_are_named_by_the_check_and_queued_only_when_
     shutil.rmtree(work / "cache" / "shard_00001")
     manifest = (work / "manifest.jsonl").read_bytes()
     for target in ("check", "run"):
-        done = make(target, f"WORK={work}", "TENHOU_URL=http://127.0.0.1:9")
+        done = make(target, f"WORK={work}", f"TENHOU_URL={NOBODY}")
         assert done.returncode == 2 and "`make check REPAIR=1`" in done.stdout + done.stderr, done.stderr
         assert (work / "manifest.jsonl").read_bytes() == manifest
         assert target == "run" or f"lost\t{faulty.game(1)}\n" in done.stdout
