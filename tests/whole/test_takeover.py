@@ -67,7 +67,7 @@ def test_a_check_finds_nothing_wrong_with_it(work):
 
 
 def test_a_run_takes_it_over_and_encodes_only_what_waited(work, logs, right):
-    done = make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}", "MAX_REFUSALS=9")
+    done = make("run", f"WORK={work}", f"TENHOU_URL={NOBODY}", "MAX_REFUSALS=9", "DELAY=0")
     assert done.returncode == 0 and "1 encoded, 0 failed, 0 corrupt" in done.stderr, done.stderr
     assert (work / "format.json").exists() and reading.names(str(work)) == ["shard_00000", "shard_00001", "shard_00002"]
     there = faulty.rows(work)
