@@ -112,6 +112,7 @@ class Import:
         elif len(self.links) + len(found) > _LINKS_LIMIT:
             self._tell("other", thing.where, "its ids are too many: give it as IDS=")
         else:
+            self._tell("list", thing.where, f"a list; it names {len(found)} games")
             self.links |= found
 
     def _is_here(self, game, sha256, size):

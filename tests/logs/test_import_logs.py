@@ -172,7 +172,9 @@ def test_lists_of_links_are_kept_for_the_next_run_and_known_games_are_not(work, 
     (tmp_path / "links" / "scc20240101.html.gz").write_bytes(gzip.compress(f'<a href="?log={game(6)}">'.encode()))
     done = script("import-logs", "--work", work, tmp_path / "links")
     assert done.returncode == 0 and done.stdout == ""
-    assert "4 games in lists of links are not here: make run downloads them" in done.stderr
+    told = "4 games of these lists are not here: make run downloads them, unless you delete "
+    assert f"{told}{work}/{workdir.LINKS}\n" in done.stderr
+    assert "a.txt: a list; it names 3 games" in done.stderr
     assert "scc20240101.html.gz: one of Tenhou's own lists" in done.stderr
     with open(os.path.join(work, workdir.LINKS)) as f:
         assert f.read().split() == [game(n) for n in (2, 3, 4, 5)]

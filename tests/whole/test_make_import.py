@@ -72,8 +72,11 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
         fill(folder, logs, ids)
         first = make("import", f"WORK={work}", f"FROM={folder}", settings=server)
         assert first.returncode == 0
-        assert first.stderr == ("import-logs: 75 taken in, 0 duplicates, 225 here already\n"
-                                "import-logs: 5 games in lists of links are not here: make run downloads them\n")
+        listed, *told = first.stderr.splitlines()
+        assert listed.endswith("my games.txt: a list; it names 50 games"), listed
+        assert told == ["import-logs: 75 taken in, 0 duplicates, 225 here already",
+                        "import-logs: 5 games of these lists are not here: make run downloads them, unless you delete "
+                        f"{work}/game_ids_imported.txt"]
         assert "left to download : 5" in make("status", f"WORK={work}").stdout
         run = make("run", f"WORK={work}", settings=server)
         assert run.returncode == 0 and "80 encoded, 0 failed, 0 corrupt" in run.stderr, run.stderr
