@@ -81,7 +81,7 @@ def start(*args, settings):
 
 def encoding(work, pids):
     """Those of `pids` that are in the middle of a shard."""
-    return [pid for pid in pids() if list((work / "cache").glob(f".tmp-*-{pid}-shard"))]
+    return [pid for pid in pids() if list((work / "cache").glob(f".tmp-*-{pid}-*-shard"))]
 
 
 @needs_ssh

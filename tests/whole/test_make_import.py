@@ -88,7 +88,7 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
         assert all(str(folder) in event["source"] for event in events
                    if event["status"] == "downloaded" and event["gid"] in logs)
         again = make("import", f"WORK={work}", f"FROM={folder}", settings=server)
-        assert again.stderr == "import-logs: 0 taken in, 0 duplicates, 300 here already\n"
+        assert again.stderr == f"{listed}\nimport-logs: 0 taken in, 0 duplicates, 300 here already\n"
         assert "nothing to do" in make("run", f"WORK={work}", settings=server).stderr
         assert len(events) == len((work / "manifest.jsonl").read_text().splitlines())
         assert len([request for request in requests() if request["gid"]]) == 5
