@@ -17,7 +17,7 @@ import MahjongPyWrapper as pm
 from ..cli import settings
 from ..mahjong import exports, game, judge
 from ..manifest import Manifest
-from ..rows import decisions, encoder
+from ..rows import decisions, encoder, folded
 from ..shards import writing
 from ..store import workdir
 from .selfplay import play
@@ -115,12 +115,12 @@ def encode_against_engine(work, logs, one_in):
     writer = writing.Writer(work)
 
     def encode(log, judged):
-        for _ in encoder.pieces(encoder.encode_folded(log, judged)):
+        for _ in folded.pieces(encoder.encode_folded(log, judged)):
             pass
 
     def write(gid, log):
-        for rows in encoder.pieces(encoder.encode_folded(log)):
-            writer.add(gid, "", rows)
+        rows = encoder.encode_folded(log)
+        writer.add(gid, "", rows, rows.pop("final"))
 
     for gid, log in logs:
         hands = game.read(log).hands
