@@ -22,7 +22,6 @@ SEATS = (0, 1, 2, 3)
 ACTS = {CHI: Act.Chi, PON: Act.Pon, MINKAN: Act.Kan, KAKAN: Act.KaKan, ANKAN: Act.AnKan}
 RESPONSE, ROB_ADDED, ROB_CLOSED, OVER = 4, 8, 12, 16  # phases: seat 0 answers; the hand has ended
 RONS = {RESPONSE: Act.Ron, ROB_ADDED: Act.ChanKan, ROB_CLOSED: Act.ChanAnKan}
-DISCARD_OF = ["discard of " + tile.name(t) for t in range(136)]
 
 
 def is_judged(gid, one_in):
@@ -78,7 +77,7 @@ def lead(engine, events, seen):
                 raise Unencodable(f"draw by seat {seat} out of turn")
         elif op == DISCARD:
             act = Act.Riichi if declared == seat and seat in seen else Act.Discard
-            select(engine, seat, act, [what], DISCARD_OF[what])
+            select(engine, seat, act, [what], tile.DISCARD_OF[what])
             declared = None
             if table.n_active_dora != shown:
                 raise Unencodable("engine and log disagree on the dora indicators")

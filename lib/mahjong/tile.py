@@ -23,6 +23,9 @@ def kind_name(kind, aka=0):
     return f"{0 if aka else kind % 9 + 1}{'mpsz'[kind // 9]}"
 
 
+DISCARD_OF = ["discard of " + name(tile) for tile in range(136)]  # what a move is called when it is refused
+
+
 def dora(indicator):
     """The kind that an indicator (0..135) makes dora."""
     kind = KIND[indicator]

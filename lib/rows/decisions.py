@@ -11,7 +11,6 @@ from ..mahjong.table import Table
 from ..mahjong.tile import AKA, FACE, KIND
 from .board import RESPONSE, ROB_ADDED, ROB_CLOSED, Board, token
 
-DISCARD_OF = ["discard of " + tile.name(t) for t in range(136)]
 STEP2 = bytes(int(number in (action.RIICHI, action.NO_RIICHI)) for number in range(action.COUNT))
 
 
@@ -114,7 +113,7 @@ class Decisions:
 
     def discard(self, i, seat, thrown):
         table = self.table
-        self.close_turn(seat, FACE[thrown], DISCARD_OF[thrown])
+        self.close_turn(seat, FACE[thrown], tile.DISCARD_OF[thrown])
         self.own(seat, (thrown,))
         self.riichi_step(seat, thrown)
         self.board.discard(seat, thrown, table.discard(seat, thrown))
