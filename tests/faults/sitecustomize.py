@@ -21,7 +21,7 @@ import signal
 import sys
 
 _TRACE = os.environ.get("TENHOU_TRACE")
-_write, _open = os.write, builtins.open
+_write, _open, _rename = os.write, builtins.open, os.rename
 
 
 def _path(what, dir_fd=None):
@@ -77,7 +77,9 @@ def _hooked(name, real, path_of, changes=lambda *args, **kwargs: True):
             real(*args, **kwargs)
             _die()
         if _FAULT.what == "vanish":
-            shutil.rmtree(_FAULT.glob.partition("*")[0])
+            gone = _FAULT.glob.partition("*")[0].rstrip("/")
+            _rename(gone, gone + ".gone")  # at once: other threads may be writing there
+            shutil.rmtree(gone + ".gone", ignore_errors=True)
             return real(*args, **kwargs)
         number = getattr(errno, _FAULT.what)
         named = () if isinstance(args[0], int) else (args[0],)
