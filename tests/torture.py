@@ -211,6 +211,13 @@ def harm(totals):
     return totals["kills"] + totals["failures"] + totals["faults"]
 
 
+def told_of(totals):
+    """The totals in words."""
+    return (f"{totals['kills']} kills, {totals['failures']} failed calls, {totals['faults']} other faults,"
+            f" {totals['lost']} games lost, {totals['wrong']} rows wrong, {totals['broken']} trials broken,"
+            f" {totals['skipped']} skipped")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--seconds", type=float, default=400, help="when no new random trial begins (%(default)s)")
@@ -240,7 +247,7 @@ def main():
                     print(f"torture: FAILED {trial}: {dict(found)}", flush=True)
             if time.monotonic() - told > 60:
                 told = time.monotonic()
-                print(f"torture: {harm(totals)} kills and faults so far", flush=True)
+                print(f"torture: so far {told_of(totals)}", flush=True)
     servers.close()
     if not bad:
         shutil.rmtree(directory)
@@ -248,9 +255,7 @@ def main():
     tests = [ROOT / "tests" / "whole" / f"test_{name}.py" for name in FAULT_TESTS]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests]
     failed = not args.only and subprocess.run(command, cwd=ROOT, env=os.environ | {"TORTURE": "5"}).returncode
-    print(f"torture: seed {args.seed}: {totals['kills']} kills, {totals['failures']} failed calls, {totals['faults']}"
-          f" other faults, {totals['lost']} games lost, {totals['wrong']} rows wrong, {totals['broken']} trials broken,"
-          f" {totals['skipped']} skipped, {seconds:.0f} s; "
+    print(f"torture: seed {args.seed}: {told_of(totals)}, {seconds:.0f} s; "
           f"fault tests {'FAILED' if failed else 'passed'}, {time.monotonic() - start - seconds:.0f} s")
     return 1 if bad or failed else 0
 

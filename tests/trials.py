@@ -21,7 +21,7 @@ from machines import below, until
 
 from lib.manifest import Manifest
 from lib.shards import reading
-from lib.store import locks, workdir
+from lib.store import claims, locks, workdir
 
 NEW_PIDS = "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", '"$@"; exit $?', "sh"
 ONLY_ROWS = faulty.game(0), faulty.game(1)  # of these games the logs are gone: their rows are all that there is
@@ -79,8 +79,8 @@ def _assert_decent(done, most=1):
 def _claims(work):
     """gid -> where the rows are, of the games of which nothing but the rows is left. A `corrupt` event keeps them."""
     latest = Manifest(work).latest
-    return {name: [latest.get(name, {}).get(key) for key in ("shard", "start", "n_samples", "sha256")]
-            for name in ONLY_ROWS}
+    held = {name: claims.held(latest.get(name) or {}) or {} for name in ONLY_ROWS}
+    return {name: [claim.get(key) for key in ("shard", "start", "n_samples", "sha256")] for name, claim in held.items()}
 
 
 def _assert_kept(work, before, moved=False):
@@ -231,7 +231,7 @@ def upgraded(torture, directory, chance):
     time.sleep(chance.uniform(0, 0.8))
     with open(tree / "lib" / "rows" / "encoder.py", "a", encoding="utf-8") as f:
         f.write('\n\nENCODER = ENCODER | {"version": "of another time"}\n_before = encode_folded\n\n\n'
-                'def encode_folded(data):\n    folded = _before(data)\n    folded["outcome"]["final_score"] += 1\n'
+                'def encode_folded(*args):\n    folded = _before(*args)\n    folded["outcome"]["final_score"] += 1\n'
                 '    return folded\n')
     for pid in below(encode.pid)[1:]:  # others have to be started
         with contextlib.suppress(ProcessLookupError):
@@ -240,8 +240,9 @@ def upgraded(torture, directory, chance):
     assert encode.returncode in (0, 1) and "Traceback" not in said, said
     for name in reading.names(work):
         meta = reading.read_meta(work, name)
-        arrays = reading.rows(work, name, meta, {"start": 0, "n_rows": meta["n_rows"]})
-        others = set((arrays["outcome"]["final_score"] % 100).tolist()) != {0}
+        scores = [score for game in meta["games"]
+                  for score in reading.rows(work, name, meta, game)["outcome"]["final_score"].tolist()]
+        others = {score % 100 for score in scores} != {0}
         assert others == (meta["encoder"]["version"] == "of another time"), name
         if others:  # sound, and of that version: for the rows that must be there this is none of ours
             shutil.rmtree(work / "cache" / name)
