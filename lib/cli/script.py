@@ -15,6 +15,7 @@ import signal
 import sys
 
 from ..store.errors import Interrupted, Problem
+from ..store.wording import count, make
 from . import progress, settings
 
 PROG = os.path.basename(sys.argv[0])
@@ -73,8 +74,9 @@ def total(name, n):
 def tell_bad_lines(manifest):
     """A line on stderr if the manifest has lines that are no records."""
     if manifest.bad:
-        say(f"{manifest.path}: {len(manifest.bad)} lines are no records (the first: line {manifest.bad[0]});"
-            " they are passed over; `make recover` drops them, and keeps the old file beside the new one")
+        say(f"{manifest.path}: {count(len(manifest.bad), 'line')} skipped that cannot be read as a record "
+            f"(first: line {manifest.bad[0]}); to drop them and keep the old file: "
+            f"{make(os.path.dirname(manifest.path), 'recover')}")
 
 
 def run(main):

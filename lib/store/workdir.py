@@ -60,6 +60,12 @@ def must_exist(work):
     identity.must_exist(work)
 
 
+def enter(work, *needed):
+    """As `make`, but of a directory that is there: a typo makes no other. Raises Problem, OSError."""
+    must_exist(work)
+    make(work, *needed)
+
+
 def _contents(work):
     """folder -> the names of what the manifest says is there."""
     if not os.path.isdir(work):
