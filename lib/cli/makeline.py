@@ -47,10 +47,10 @@ def check():
     line = given(os.environ.get("MAKEFLAGS", ""))
     for name in line:
         if name not in settings.defaults() and name not in _OTHERS:
-            raise Usage(f"{name} is no setting: make help lists them")
+            raise Usage(f"{name} is not a setting; to list the settings: make help")
     for name in goals():
         if name not in targets():
-            raise Usage(f"{name} is no target: make help lists them")
+            raise Usage(f"{name} is not a target; to list the targets: make help")
     if ("convert" in goals()) != bool(line.get("LAYOUT")):
         raise Usage("LAYOUT goes with make convert, e.g. make convert LAYOUT=parquet; for new shards set SHARD_LAYOUT")
     for name in ("WORK", "IDS"):  # make has already expanded what stands in the environment

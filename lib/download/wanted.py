@@ -1,4 +1,4 @@
-"""Which games are to be downloaded, now or later."""
+"""Which games must be downloaded, now or later."""
 
 import collections
 import os
@@ -9,7 +9,7 @@ from . import idlist
 
 
 def is_wanted(work, game, record, retry=False):
-    """True if a game is to be downloaded: new, corrupt, lost, or failed at download and due (or `retry`)."""
+    """True if a game must be downloaded: it is new, corrupt or lost, or its download failed and is due (or `retry`)."""
     status = (record or {}).get("status")
     if record is None or status == "corrupt":
         return True
@@ -19,7 +19,7 @@ def is_wanted(work, game, record, retry=False):
 
 
 def is_put_off(record):
-    """True if a game's download failed and is to be tried again, but not yet."""
+    """True if a game's download failed and is not due for another try yet."""
     return has_failed(record) and str(record.get("retry_at", "9")) > now()
 
 
