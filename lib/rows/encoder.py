@@ -31,12 +31,12 @@ def encode_folded(data, judged=True):
         raise Unencodable("incomplete: the log does not begin with east 1")
     rows, sizes = [], []
     judged = judged or doubtful
-    for k, (hand, following) in enumerate(zip(hands, [*hands[1:], final], strict=True)):
+    for hand, following in zip(hands, [*hands[1:], final], strict=True):
         try:
             found = decisions(hand)
             (judge if judged else points.follow)(hand, following)
         except Unencodable as error:
-            raise Unencodable(f"hand {k}: {error}") from None
+            raise Unencodable(f"{hand.name}: {error}") from None
         rows += found
         sizes.append(len(found))
     n = len(rows)
