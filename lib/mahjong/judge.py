@@ -71,32 +71,37 @@ def setup(hand, scores):
 def lead(engine, events, seen):
     """Lead the engine through the events of a hand; `seen`: the seats whose riichi it sees."""
     declared, shown, phase_of, table = None, 1, engine.get_phase, engine.table
-    for i, (op, seat, what) in enumerate(events):
-        if op == DRAW:
-            if phase_of() != seat:
-                raise Unencodable(f"draw by seat {seat} out of turn")
-        elif op == DISCARD:
-            act = Act.Riichi if declared == seat and seat in seen else Act.Discard
-            select(engine, seat, act, [what], tile.DISCARD_OF[what])
-            declared = None
-            if table.n_active_dora != shown:
-                raise Unencodable("engine and log disagree on the dora indicators")
-            answer(engine, events, i, seat, what, RESPONSE)
-        elif op == DECLARE:
-            declared = seat
-        elif op == RIICHI and seat not in seen:
-            player = table.players[seat]
-            if not (player.menzen and player.is_tenpai()):
-                raise Unencodable(f"engine refuses riichi by seat {seat}")
-        elif op == DORA:
-            shown += 1
-        elif op == CALL and what.type in (KAKAN, ANKAN):
-            select(engine, seat, ACTS[what.type], list(what.own), NAMES[what.type])
-            answer(engine, events, i, seat, what.own[0], ROB_ADDED if what.type == KAKAN else ROB_CLOSED)
-        elif op == WIN and what.loser == seat:
-            select(engine, seat, Act.Tsumo, [], "tsumo")
-        elif op == ABORT and what == "yao9":
-            select(engine, phase_of(), Act.Kyushukyuhai, [], "nine terminals")
+    i = None
+    try:
+        for i, (op, seat, what) in enumerate(events):
+            if op == DRAW:
+                if phase_of() != seat:
+                    raise Unencodable(f"draw by seat {seat} out of turn")
+            elif op == DISCARD:
+                act = Act.Riichi if declared == seat and seat in seen else Act.Discard
+                select(engine, seat, act, [what], tile.DISCARD_OF[what])
+                declared = None
+                if table.n_active_dora != shown:
+                    raise Unencodable("engine and log disagree on the dora indicators")
+                answer(engine, events, i, seat, what, RESPONSE)
+            elif op == DECLARE:
+                declared = seat
+            elif op == RIICHI and seat not in seen:
+                player = table.players[seat]
+                if not (player.menzen and player.is_tenpai()):
+                    raise Unencodable(f"engine refuses riichi by seat {seat}")
+            elif op == DORA:
+                shown += 1
+            elif op == CALL and what.type in (KAKAN, ANKAN):
+                select(engine, seat, ACTS[what.type], list(what.own), NAMES[what.type])
+                answer(engine, events, i, seat, what.own[0], ROB_ADDED if what.type == KAKAN else ROB_CLOSED)
+            elif op == WIN and what.loser == seat:
+                select(engine, seat, Act.Tsumo, [], "tsumo")
+            elif op == ABORT and what == "yao9":
+                select(engine, phase_of(), Act.Kyushukyuhai, [], "nine terminals")
+    except Unencodable as error:
+        error.event = i
+        raise
 
 
 def answer(engine, events, i, actor, offered, base):

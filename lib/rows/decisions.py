@@ -36,8 +36,13 @@ class Decisions:
         """Fill `rows`; returns self. Raises Unencodable for a move that cannot be, or that the rules do not allow."""
         play = (self.draw, self.discard, self.call, self.declare, self.accept, self.dora, self.bye, self.un)
         play += (self.win, self.abort)  # by event number
-        for i, (op, seat, what) in enumerate(self.events):
-            play[op](i, seat, what)
+        i = None
+        try:
+            for i, (op, seat, what) in enumerate(self.events):
+                play[op](i, seat, what)
+        except Unencodable as error:
+            error.event = i
+            raise
         return self
 
     def open_turn(self, seat, mask):

@@ -6,34 +6,41 @@ import contextlib
 from ..logs import adopt
 from ..rows import encoder
 from ..rows.workers import Workers
-from ..store import identity
+from ..store import identity, wording
 from ..store.errors import Interrupted
-from . import commit, layouts, writing
+from . import commit, fate, layouts, writing
 from .due import Due
+
+_NAMED = 20  # games that fail and are named; all others are counted
+_SETTLED = 5  # ids with nothing to do that are told why
 
 
 class Batch:
     """What one encoding process does. tally: how many games went which way, for the closing line."""
 
     def __init__(self, work, manifest, shard_rows, jobs=1, deep=False, layout="dense",
-                 waiting=contextlib.nullcontext, say=None, only=None, judge=1, outdated=False):
+                 waiting=contextlib.nullcontext, say=None, only=None, judge=1, outdated=False, again=False,
+                 tell_settled=False, failed=None):
         """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
 
         jobs, judge: as of lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a
-        signal may raise Interrupted; say(text): tells the user of each game that fails; only: the ids that may come, if
+        signal may raise Interrupted; say(text): tells the user of games that fail; only: the ids that may come, if
         that is known, so that no other game's shard need be looked at.
 
         What a killed run left unclaimed is claimed at once, and so is what a game still has rows of. Games whose shard
-        is gone or damaged are due again; deep: damage is looked for in every byte; outdated: so are those whose rows
-        an older encoder made. Raises OSError, Problem for a shard of another version.
+        is gone or damaged are due again; deep: damage is looked for in every byte. outdated: so are games whose rows
+        an older encoder made. again: so are all ids that come and were encoded, or failed to be. tell_settled: tell why
+        nothing is done about an id. failed(error): called with the reason of each game that fails. Raises OSError, and
+        Problem for a shard of another version.
         """
         self.work, self.manifest, self.shard_rows, self.layout = work, manifest, shard_rows, layout
-        self._waiting, self._say = waiting, say
+        self._waiting, self._say = waiting, say or (lambda text: None)
+        self._again, self._tell_settled, self._failed = again, tell_settled, failed or (lambda error: None)
         layouts.require(layout)
         self.tally = collections.Counter()
         self._writer = None
         self._workers, self._in_hand = Workers(work, jobs, judge), set()
-        self._due = Due(work, manifest, encoder.ENCODER, deep, only, outdated, say or (lambda text: None))
+        self._due = Due(work, manifest, encoder.ENCODER, deep, only, outdated, self._say)
         if self._due.unreadable:
             self.tally["unreadable"] = self._due.unreadable
         self._rescued = commit.finish_interrupted(work, manifest, encoder.ENCODER)
@@ -69,7 +76,7 @@ class Batch:
                     if game is None:
                         self._workers.wait([source], self._waiting)
                     elif self._is_ours(game):
-                        if "claim" in self.manifest.latest[game] and self._renew([game]):
+                        if "claim" in self.manifest.latest[game] and not self._again and self._renew([game]):
                             yield from self._count_renewed([game])
                             continue
                         self._in_hand.add(game)
@@ -98,10 +105,17 @@ class Batch:
             with self.manifest.locked():  # others may have appended it since we read
                 pass
         record = self.manifest.latest.get(game)
-        if self._due.is_due(record):
+        if self._due.is_due(record) or (self._again and self._due.ask_again(record)):
             return True
         self.tally["not in the manifest" if record is None else "settled before"] += 1
+        if self._tell_settled and self.tally["not in the manifest"] + self.tally["settled before"] <= _SETTLED:
+            self._say(f"{game} {fate.of(record)}{self._hint(game, record)}")
         return False
+
+    def _hint(self, game, record):
+        if self._again or not fate.may_be_tried_again(record):
+            return ""
+        return f"; to encode it again: {wording.script(self.work, f'encode-batch --again {game}')}"
 
     def _store_done(self):
         """Put away what the workers have answered; yields the ids of shards that were closed."""
@@ -115,8 +129,7 @@ class Batch:
             record = self.manifest.latest.get(game, {})
             if kind == "unreadable":
                 self.tally[kind] += 1
-                if self._say:
-                    self._say(f"{game}: its file cannot be read ({what}): left as it is")
+                self._say(f"{game}: its log cannot be read ({what}), so the game stays as it is")
             elif kind in ("failed", "died"):
                 # who died may have been killed for another's fault: the next run tries it once more
                 again = kind == "died" and not record.get("error", "").startswith("the encoder died")
@@ -148,9 +161,19 @@ class Batch:
             record = self.manifest.latest.get(event["gid"])
             if self._due.is_due(record) and record.get("sha256") == sha256:
                 append([{**event, **self._due.kept(record)}])
-                self.tally[event["status"]] += 1
-                if self._say:
-                    self._say(f"{event['gid']}: {event.get('error', 'its file is not what was downloaded: left out')}")
+                self._count_bad(event)
+
+    def _count_bad(self, event):
+        """Count a game that failed or whose log is damaged, and name it unless there were very many."""
+        self.tally[event["status"]] += 1
+        if event["status"] == "failed":
+            self._failed(event["error"])
+        n = self.tally["failed"] + self.tally["corrupt"]
+        if n <= _NAMED:
+            self._say(f"{event['gid']}: {event.get('error', 'SHA-256 differs from the manifest; skipped')}")
+        elif n == _NAMED + 1:
+            self._say("more games fail: from here on they are only counted; to see the reason of each: "
+                      f"{wording.script(self.work, 'manifest-latest')}")
 
     def _store(self, game, sha256, folded):
         n = len(folded["labels"])
@@ -166,8 +189,7 @@ class Batch:
         """Put the shard in the making in its place; yields the ids that it holds."""
         if self._writer:
             self._in_hand.difference_update(g["gid"] for g in self._writer.games)
-            done = commit.publish(self._writer, self.manifest, self.work, encoder.ENCODER, self._due.gone,
-                                  self._due.outdated)
+            done = commit.publish(self._writer, self.manifest, self.work, encoder.ENCODER, self._due.is_due)
             self._writer = None
             yield from self._count(done)
 

@@ -5,17 +5,20 @@ from ..store.claims import held
 from . import policy, reading
 
 
-def publish(writer, manifest, work, encoder, gone=(), outdated=()):
+def publish(writer, manifest, work, encoder, is_due=None):
     """Finish `writer` and publish it: under the manifest's lock, rename it and append the events of those of its games
-    that are still to be encoded; gone, outdated: as of policy.needs_encoding. Returns their ids; when there are none,
-    nothing is left of the shard. Raises OSError, Problem if the cache is not mounted any more.
+    that are still to be encoded. is_due(record): whether a game with this current record is; None: policy decides.
+
+    Returns their ids. If there are none, nothing is left of the shard. Raises OSError, and Problem if the cache is not
+    mounted any more.
     """
+    is_due = is_due or (lambda record: policy.needs_encoding(record, encoder))
     writer.finish(encoder)
     with manifest.locked() as append:
         identity.must_be_here(work, "cache")
         current = {g["gid"]: manifest.latest.get(g["gid"], {}) for g in writer.games}
-        ours = [g for g in writer.games if policy.needs_encoding(current[g["gid"]], encoder, gone, outdated)
-                and current[g["gid"]].get("sha256") == g["sha256"]]
+        ours = [g for g in writer.games
+                if is_due(current[g["gid"]]) and current[g["gid"]].get("sha256") == g["sha256"]]
         if not ours:
             writer.discard()
             return []

@@ -4,7 +4,7 @@ made."""
 from ..store import workdir
 from ..store.claims import kept
 from ..store.errors import Problem
-from . import policy, reading, verify
+from . import fate, policy, reading, verify
 
 
 class Due:
@@ -21,7 +21,7 @@ class Due:
         Raises Problem for a shard of another version, or a cache that is not mounted; OSError.
         """
         self._work, self._manifest, self.encoder, self._say = work, manifest, encoder, say
-        self.gone, self.unreadable = {}, 0
+        self.gone, self.unreadable, self._again = {}, 0, {}
         for found in verify.check(work, reading.names(work), manifest, deep, of=only):
             if found.verdict == "foreign":
                 raise Problem(f"{found.shard}: {found.why}")
@@ -42,7 +42,16 @@ class Due:
 
     def is_due(self, record):
         """True if a game with this current record (None: it has none) is to be encoded."""
-        return policy.needs_encoding(record, self.encoder, self.gone, self.outdated)
+        asked = record and self._again.get(record.get("gid"))
+        return bool(asked) and asked == record or policy.needs_encoding(record, self.encoder, self.gone, self.outdated)
+
+    def ask_again(self, record):
+        """Have a game encoded again, as long as this is its current record: once, whoever does it. Returns False if it
+        cannot be, or was asked for before."""
+        if not fate.may_be_tried_again(record) or record["gid"] in self._again:
+            return False
+        self._again[record["gid"]] = record
+        return True
 
     def queued(self):
         """The ids that the manifest has for encoding, in its order, but for those whose log is lost with their rows.
