@@ -2,9 +2,9 @@
 
 Actors are seats 0..3. Points are full points, as players count them. `deltas` are what a win or a draw moved; the
 1000 points that a riichi costs are not in them, because `reach_accepted` stands for those. A double ron is two `hora`,
-whose deltas add up. Every `hora` has `ura_markers`, empty without riichi. If the tile of a riichi is ronned, there is no
-`reach_accepted`. `dora` stands where the log has it: right after a closed kan, but before the discard after an open or
-added one. `uri`, which mjai's first logs had, says which game it is; Mortal skips fields that it does not know.
+whose deltas add up. Every `hora` has `ura_markers`, empty without riichi. If the tile of a riichi is ronned, there is
+no `reach_accepted`. `dora` stands where the log has it: right after a closed kan, but before the discard after an open
+or added one. `uri`, which mjai's first logs had, says which game it is; Mortal skips fields that it does not know.
 
 The log alone is read, no engine. Turns, tiles and points are checked: a log that contradicts itself is refused.
 """

@@ -42,8 +42,10 @@ class Due:
 
     def is_due(self, record):
         """True if a game with this current record (None: it has none) is to be encoded."""
-        asked = record and self._again.get(record.get("gid"))
-        return bool(asked) and asked == record or policy.needs_encoding(record, self.encoder, self.gone, self.outdated)
+        asked = self._again.get(record.get("gid")) if record else None
+        if asked and asked == record:
+            return True
+        return policy.needs_encoding(record, self.encoder, self.gone, self.outdated)
 
     def ask_again(self, record):
         """Have a game encoded again, as long as this is its current record: once, whoever does it. Returns False if it

@@ -69,9 +69,9 @@ CUSTOM = hand("", drawn())
     log(CUSTOM).replace(b"<GO ", b'<GO chip="0" '), log(CUSTOM).replace(b"<INIT ", b'<INIT chip="0,0,0,0" '),
 ])  # fmt: skip
 def test_custom_rules_are_no_fault_of_the_engine(data):
-    with pytest.raises(Unencodable, match="^unsupported: custom rules$"):
+    with pytest.raises(Unencodable, match=r"^unsupported: custom rules$"):
         game.read(data)
-    with pytest.raises(Unencodable, match="^unsupported: custom rules$"):
+    with pytest.raises(Unencodable, match=r"^unsupported: custom rules$"):
         mjai.text("x", data)
 
 
