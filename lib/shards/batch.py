@@ -1,4 +1,5 @@
-"""Encoding a stream of games into shards: each game all or nothing, each id reported once its rows are durable."""
+"""Encoding a stream of games into shards. A game gets all its rows or none; its id is given out once they are on disk.
+"""
 
 import collections
 import contextlib
@@ -16,22 +17,22 @@ _SETTLED = 5  # ids with nothing to do that are told why
 
 
 class Batch:
-    """What one encoding process does. tally: how many games went which way, for the closing line."""
+    """What one encoding process does. tally: how many games were encoded, failed and so on, for the closing line."""
 
     def __init__(self, work, manifest, shard_rows, jobs=1, deep=False, layout="dense",
                  waiting=contextlib.nullcontext, say=None, only=None, judge=1, outdated=False, again=False,
                  tell_settled=False, failed=None):
-        """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
+        """For the work directory and its Manifest. A shard is closed before it would have more than `shard_rows` rows.
 
-        jobs, judge: as of lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a
+        jobs, judge: as in lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a
         signal may raise Interrupted; say(text): tells the user of games that fail; only: the ids that may come, if
-        that is known, so that no other game's shard need be looked at.
+        that is known, so that no other shards need to be looked at.
 
-        What a killed run left unclaimed is claimed at once, and so is what a game still has rows of. Games whose shard
-        is gone or damaged are due again; deep: damage is looked for in every byte. outdated: so are games whose rows
-        an older encoder made. again: so are all ids that come and were encoded, or failed to be. tell_settled: tell why
-        nothing is done about an id. failed(error): called with the reason of each game that fails. Raises OSError, and
-        Problem for a shard of another version.
+        At once, rows are claimed that a killed run did not come to claim, and those of games whose log is back. Games
+        whose shard is gone or damaged are due again. deep: damage is looked for in every byte. outdated: games are due
+        whose rows an older encoder made. again: so are all ids that come and were encoded or failed before.
+        tell_settled: tell why nothing is done about an id. failed(error): called with the reason of each game that
+        fails. Raises OSError, and Problem for a shard of another version.
         """
         self.work, self.manifest, self.shard_rows, self.layout = work, manifest, shard_rows, layout
         self._waiting, self._say = waiting, say or (lambda text: None)
@@ -51,7 +52,7 @@ class Batch:
         return commit.renew(self.work, self.manifest, games, self._due.gone, self._due.outdated) if games else []
 
     def due(self, ids):
-        """Yield those of `ids` that `run` would encode; encodes nothing."""
+        """Yield those of `ids` that `run` would encode, and encode nothing."""
         self._count(self._rescued)
         self._count_renewed(self._renewed)
         for game in ids:
@@ -63,10 +64,10 @@ class Batch:
     def run(self, ids, source=None):
         """Encode `ids` as they come; yields each id once its shard is in place and its event is appended.
 
-        An id of None means that none is there just now: the file `source` can be read when there is. A game that cannot
-        be encoded is `failed`, one whose bytes are not the recorded ones is `corrupt` unless it was still being copied
-        when it was adopted, one whose file cannot be read is counted as unreadable and stays as it is. Raises OSError,
-        Problem; what was encoded but not yet in place is dropped then, and is encoded again by the next run.
+        None among the ids means that there is none just now; once there is, the file `source` can be read. A game that
+        cannot be encoded becomes `failed`. A game whose log has other bytes than recorded becomes `corrupt`, unless the
+        log was still being copied when it was adopted. A game whose log cannot be read stays as it is, and is counted.
+        Raises OSError, Problem. Then what is not yet in a finished shard is dropped, and the next run encodes it again.
         """
         try:
             yield from self._count(self._rescued)
@@ -86,7 +87,7 @@ class Batch:
                         self._workers.wait()
                         yield from self._store_done()
             except Interrupted:
-                pass  # nothing is half done while waiting: finish what is in hand
+                pass  # it was only waiting: finish what is in hand
             while self._workers.is_working():
                 self._workers.wait()
                 yield from self._store_done()
@@ -100,9 +101,9 @@ class Batch:
     def _is_ours(self, game):
         """True if a game is still to be encoded, and not in hand already."""
         if game in self._in_hand:
-            return False  # queued, and now on stdin too: its event comes with the shard's
+            return False  # it came before, and its event comes with its shard's
         if not self._due.is_due(self.manifest.latest.get(game)):
-            with self.manifest.locked():  # others may have appended it since we read
+            with self.manifest.locked():  # this reads what others have appended since
                 pass
         record = self.manifest.latest.get(game)
         if self._due.is_due(record) or (self._again and self._due.ask_again(record)):
@@ -131,7 +132,7 @@ class Batch:
                 self.tally[kind] += 1
                 self._say(f"{game}: its log cannot be read ({what}), so the game stays as it is")
             elif kind in ("failed", "died"):
-                # who died may have been killed for another's fault: the next run tries it once more
+                # perhaps the process was killed for some other reason, so the next run tries the game once more
                 again = kind == "died" and not record.get("error", "").startswith("the encoder died")
                 self._settle({"gid": game, "status": "failed", "error": what, "stage": "encode",
                               "encoder": "" if again else encoder.ENCODER["version"], "sha256": sha256}, sha256)
@@ -139,12 +140,12 @@ class Batch:
                 if not self._take_again(game):
                     self._settle({"gid": game, "status": "corrupt", "found": what}, sha256)
             else:
-                identity.must_be_here(self.work, "xml")  # or nothing is known of the file
+                identity.must_be_here(self.work, "xml")  # if xml/ is not mounted, the log may well be there
                 self.tally["file missing"] += 1
 
     def _take_again(self, game):
-        """Take in a log that was still being copied when it was adopted, and encode it if it is whole by now; returns
-        False if it was not, and so is damaged."""
+        """Take in again a log that was still being copied when it was adopted, and encode it if it is whole by now.
+        Returns False if it was not being copied, which means that it is damaged."""
         if adopt.take_in(self.work, self.manifest, game) == "left":
             return False
         record = self.manifest.latest[game]
@@ -156,7 +157,7 @@ class Batch:
         return True
 
     def _settle(self, event, sha256):
-        """Append `event` if its game is still due, with the bytes that the event is about."""
+        """Append `event` if its game is still due, and still has the log that the event is about."""
         with self.manifest.locked() as append:
             record = self.manifest.latest.get(event["gid"])
             if self._due.is_due(record) and record.get("sha256") == sha256:
@@ -186,7 +187,7 @@ class Batch:
             yield from self.close()
 
     def close(self):
-        """Put the shard in the making in its place; yields the ids that it holds."""
+        """Finish the open shard and put it in its place; yields the ids whose rows it now has."""
         if self._writer:
             self._in_hand.difference_update(g["gid"] for g in self._writer.games)
             done = commit.publish(self._writer, self.manifest, self.work, encoder.ENCODER, self._due.is_due)

@@ -1,4 +1,5 @@
-"""Publishing a shard: its rename and the events that claim its rows, also those that a killed run left out."""
+"""Publishing a shard: rename it into place, and append the events that claim its rows. A killed run may have renamed a
+shard and not yet claimed its rows: that is made up for here too."""
 
 from ..store import identity
 from ..store.claims import held
@@ -33,8 +34,8 @@ def used_numbers(manifest):
 
 
 def finish_interrupted(work, manifest, encoder):
-    """Append the `encoded` events that a killed commit could not: games of sound shards that are still to be encoded
-    and whose rows there no event ever claimed. Returns their ids. Raises OSError.
+    """Append the `encoded` events that a killed process did not come to append: for games that are still to be encoded
+    and have rows in a sound shard that no event ever claimed. Returns their ids. Raises OSError.
     """
     if not any(policy.needs_encoding(r, encoder) for r in manifest.latest.values()):
         return []
@@ -42,8 +43,8 @@ def finish_interrupted(work, manifest, encoder):
 
 
 def renew(work, manifest, games, gone=(), outdated=()):
-    """Append the `encoded` events of those of `games` whose log is back, with the very bytes of which they still hold
-    rows: there is nothing to encode. But for rows in the `gone` shards and those of the `outdated` games.
+    """Append the `encoded` events of those of `games` whose log is back with the same bytes as before: they still have
+    rows of it, so there is nothing to encode. Not so for rows in the `gone` shards, and for the `outdated` games.
 
     Returns their ids. Raises OSError.
     """
@@ -51,7 +52,7 @@ def renew(work, manifest, games, gone=(), outdated=()):
 
 
 def _append(manifest, find):
-    if not find():  # without the lock at first: many may start at the same time
+    if not find():  # without the lock at first, because many processes may start at the same time
         return []
     with manifest.locked() as append:
         found = find()
@@ -85,7 +86,7 @@ def _held(work, manifest, games, gone, outdated):
 
 
 def _events(work, name, wanted):
-    """gid -> the event that claims its rows, of the games of a sound shard whose entries are wanted(entry)."""
+    """gid -> the event that claims its rows, for those games of a sound shard of which wanted(entry) is true."""
     try:
         meta = reading.read_meta(work, name)
         games = [g for g in meta["games"] if wanted(g)]

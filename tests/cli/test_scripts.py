@@ -122,7 +122,7 @@ def test_from_logs_to_rows_each_step_prints_the_ids_that_it_moved_on(full, logs)
     assert failed["status"] == "failed" and failed["stage"] == "encode" and failed["error"] == "incomplete: no owari"
     indexed = run("rebuild-index", full)
     assert (indexed.returncode, indexed.stdout) == (0, "")
-    assert indexed.stderr == f"rebuild-index: {rows} rows in 1 shards\n"
+    assert indexed.stderr == f"rebuild-index: {rows} rows in 1 shard\n"
     assert run("manifest-status", full).stdout == f"encoded : 2\nfailed : 1\ngames : 3\nrows : {rows}\n"
     assert run("verify-shards", full).stderr == "shard mismatches : 0\norphan shards : 0\nstale rows : 0\n"
     assert run("verify-xml", full).stderr == (
@@ -326,7 +326,7 @@ def test_an_index_that_has_to_leave_something_out_says_so(work):
     put_shard(work, {2: 3})
     shutil.rmtree(os.path.join(work, "cache", "shard_00000"))
     shown = run("rebuild-index", work)
-    assert shown.returncode == 1 and shown.stderr.startswith("rebuild-index: shard_00000: 1 games left out: ")
+    assert shown.returncode == 1 and shown.stderr.startswith("rebuild-index: shard_00000: 1 game left out: ")
     with open(os.path.join(work, "cache", "index.json")) as f:
         assert json.load(f)["row_ranges"] == {"shard_00001": [[0, 3]]}
 
