@@ -241,7 +241,8 @@ def test_what_is_printed_to_be_read_says_what_the_row_says(work, printed):
     assert len(blocks) == len(printed)
     for lines, r in zip(blocks, printed, strict=True):
         table, players, rest = lines[0], lines[1:5], dict(line.split(None, 1) for line in lines[5:])
-        assert table.startswith(f"{r['round']}, {r['honba']} honba, {r['sticks']} sticks, {r['left']} tiles left")
+        assert table.startswith(f"{r['round']}, honba {r['honba']}, {r['sticks']} stick")
+        assert f", {r['left']} tile{'' if r['left'] == 1 else 's'} left, indicators " in table
         assert table.endswith(r["indicators"])
         for line, player in zip(players, r["players"], strict=True):
             for text in (player["who"], player["wind"], f"{player['score']:,}", player["river"], *player["melds"]):
@@ -251,7 +252,7 @@ def test_what_is_printed_to_be_read_says_what_the_row_says(work, printed):
         assert rest["asked"] == r["asked"] + (f", {r['on']}" if r["on"] else "")
         assert rest["legal"].split(", ") == r["legal"] and rest["done"] == r["label"]
         assert f"{r['hand_delta']:+,} " in rest["ended"] and rest["ended"].endswith(f"{r['final_score']:,}")
-        assert rest["link"].startswith(f"{r['link']}  hand {r['hand']}, decision {r['step']}")
+        assert rest["link"].startswith(f"{r['link']}  hand {r['hand']} of the game, decision {r['step']} of")
 
 
 def test_what_is_printed_to_be_read_can_be_chosen_too(work, printed):
