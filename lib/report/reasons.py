@@ -35,6 +35,7 @@ REASONS = {
     "unsupported: three players": ("encode", _RULES),
     "unsupported: no red fives": ("encode", _RULES),
     "unsupported: no open tanyao": ("encode", _RULES),
+    "unsupported: custom rules": ("encode", _RULES),
     "incomplete: …": ("encode", f"the game was not played, or not logged, to its end; {_BYTES}"),
     "truncated …": ("encode", f"the file ends too early; {_BYTES}"),
     "not a log: …": ("encode", f"the file is something else; {_BYTES}"),

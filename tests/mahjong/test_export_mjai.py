@@ -96,17 +96,18 @@ def test_a_stream_that_nobody_reads_on_ends_quietly(full, games):
     assert '"start_game"' in done.stdout and done.stderr == ""
 
 
-def test_what_cannot_be_exported_is_told_with_its_reason_and_counted(full):
+def test_what_cannot_be_exported_is_counted_by_reason_in_one_line_and_named_only_when_asked_for(full):
     put(full, 2, log(hand("0+5z 0-5z", drawn()), rules=185))
     put(full, 3, b"<html>")
+    told = "2 cannot be exported (1 unsupported: three players, 1 not a log: HTML page)"
     done = export(full, game(2), game(3), game(4), game(0))
     assert done.returncode == 0 and done.stdout == f"{game(0)}\n"
+    assert done.stderr.splitlines() == [f"export-mjai: 1 exported; {told}; 1 without a log in xml/"]
+    done = export(full, "--verbose", game(2), game(3), game(0))
     assert done.stderr.splitlines() == [
         f"export-mjai: {game(2)}: unsupported: three players", f"export-mjai: {game(3)}: not a log: HTML page",
-        "export-mjai: 1 exported; 2 cannot be exported; 1 without a log in xml/"]
-    quiet = export(full, "--quiet")
-    assert game(2) not in quiet.stderr and f"{game(3)}: not a log" in quiet.stderr
-    os.unlink(os.path.join(full, "xml", f"{game(3)}.txt"))
+        f"export-mjai: 0 exported; 1 there already; {told}"]
+    assert export(full, "--quiet").stderr == f"export-mjai: 1 exported; 1 there already; {told}\n"
     assert export(full, "--quiet").stderr == ""
 
 

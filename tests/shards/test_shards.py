@@ -124,7 +124,7 @@ def test_a_number_is_never_used_twice(work):
     "shard_0000\u0660", "shard_-0001", "xshard_00000", f"shard_{'9' * 5000}", ".tmp-host-1-shard", "index.json"])
 def test_what_is_no_shard_s_name_has_no_number_and_is_never_opened(work, name):
     assert reading.number(name) is None
-    with pytest.raises(ValueError, match="no shard's name"):
+    with pytest.raises(ValueError, match="not the name of a shard"):
         reading.read_meta(work, name)
 
 
