@@ -17,14 +17,16 @@ export GOALS := $(MAKECMDGOALS)
 export RUN_PID := $(or $(RUN_PID),$(shell cd /proc 2>/dev/null; echo \
   "$$PPID@$$(cat sys/kernel/random/boot_id 2>/dev/null)/$$(readlink self/ns/pid 2>/dev/null)"))
 export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
-# `make -s` is for cron: the scripts then speak only when something happened or is wrong
+# `make -s` is for cron: the scripts then speak only when something happened or is wrong. A run that finds another one at
+# work is neither: what it was to do is being done, so `make -s run` ends with 0 and nothing to mail. Without -s it says
+# who is at work, and make ends with 2; who needs to know which it was calls bin/with-lock, whose status then is 75.
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
 # of the shards that compact writes: only if asked for in so many words, not for config.mk's sake
 CONVERT = $(if $(filter command,$(firstword $(origin SHARD_LAYOUT))),$(SHARD_LAYOUT))
 SPREAD := $(if $(filter-out local,$(DISTRIBUTE)),bin/distribute )
 
 run: venv settings  ## check, adopt, download, encode, index, status: everything that is left to do
-	@bin/with-lock --create -- bash -uo pipefail -c '\
+	@bin/with-lock $(if $(QUIET),--if-busy 0) --create -- bash -uo pipefail -c '\
 	  bin/check-first $(QUIET); \
 	  bin/adopt-xml $(QUIET) --all </dev/null >/dev/null || exit; \
 	  status=0; ids=$$(bin/update-ids $(QUIET)) || status=$$?; \

@@ -5,6 +5,7 @@
 
 import os
 import re
+import shlex
 import sys
 
 from ..store.errors import Usage
@@ -23,6 +24,16 @@ def given(makeflags):
         name, _, value = re.sub(r"\\(.)", r"\1", word).partition("=")
         found[name.rstrip(":+?")] = value.replace("$$", "$").strip()
     return found
+
+
+def called():
+    """The command line of the make that started this script, as `make run YEAR=2024`, but for WORK and what is no
+    setting; '' if none did."""
+    words = os.environ.get("GOALS", "").split()
+    found = given(os.environ.get("MAKEFLAGS", "")) if words else {}
+    words += (f"{name}={value}" for name, value in sorted(found.items())
+              if name in settings.defaults() and name != "WORK" and value)
+    return shlex.join(["make", *words]) if os.environ.get("MAKELEVEL") and words else ""
 
 
 def targets():
