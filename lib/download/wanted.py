@@ -3,6 +3,7 @@
 import collections
 import os
 
+from ..cli import advice
 from ..store import gid, workdir
 from ..store.clock import now
 from . import idlist
@@ -46,10 +47,8 @@ def linked(work, latest):
         return []
 
 
-def how_to(years):
-    """What `listed` found as text of no more than 60 characters: how to have these games."""
-    (first, n), *others = years.items()
-    text = f"{n} by make run YEAR={first}"
-    if others:
-        text += f", {others[0][1]} by YEAR={others[0][0]}"
-    return text + (f", {sum(n for _, n in others[1:])} more" if others[1:] else "")
+def how_to(work, years):
+    """What `listed` found as text: how many games, and how to have those of the first year."""
+    first, n = next(iter(years.items()))
+    others = sum(years.values()) - n
+    return f"{n + others} ({f'{n} of them by ' if others else ''}{advice.make(work, 'run', f'YEAR={first}')})"

@@ -5,6 +5,7 @@ from html import escape
 
 import numpy as np
 
+from ..cli import units
 from ..download import wanted
 from ..mahjong import table_type
 from ..mahjong.action import CHI
@@ -106,18 +107,18 @@ NUMBER = ' class="n"'
 
 def _key_figures(found):
     def left(kind):
-        count, _, more = overview.left(found[kind]).partition(", ")
+        count, _, more = overview.left(found[kind], kind).partition(", ")
         return _number(int(count)), more.partition(" (")[0], more.partition(" (")[2].removesuffix(")")
 
     status = found["statuses"].get
-    how = [wanted.how_to(found["lists"])] if found["lists"] else []
+    how = [wanted.how_to(found["work"], found["lists"])] if found["lists"] else []
     figures = [("games on record", _number(found["games"]), "", ""),
                ("encoded", _number(status("encoded", 0)), "", ""), ("failed", _number(status("failed", 0)), "", ""),
                ("live rows", _number(found["rows"]), "", ""),
-               ("disk use", overview.size(sum(found["disk"].values())), f"{overview.size(found['free'])} free", ""),
+               ("disk use", units.size(sum(found["disk"].values())), f"{units.size(found['free'])} free", ""),
                ("left to download", *left("downloads"), *how), ("left to encode", *left("encodes"))]
     if off := found["put_off"]["games"]:
-        figures.append(("asked again later", _number(off), overview.put_off(found["put_off"]), ""))
+        figures.append(("asked again later", _number(off), overview.put_off(found), ""))
     if found["last_event"]:
         figures.append(("last event", found["last_event"][:10], found["last_event"][11:],
                         "" if found["at_work"] else "no run is at work"))
@@ -137,8 +138,8 @@ def _shards(found):
 
 
 def _disk(found):
-    rows = [(name, overview.size(n)) for name, n in found["disk"].items()]
-    return _figure("Disk use", _table([*rows, ("free", overview.size(found["free"]))]))
+    rows = [(name, units.size(n)) for name, n in found["disk"].items()]
+    return _figure("Disk use", _table([*rows, ("free", units.size(found["free"]))]))
 
 
 def _timeline(events):

@@ -16,6 +16,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 
 from ..cli import settings
 from ..logs import logfile
@@ -47,7 +48,8 @@ _PYTHON = os.path.join(os.path.realpath(os.path.dirname(sys.executable)), os.pat
 
 def answer(work, game, sha256, one_in=1):
     """What comes of a game's file that should have this hash: ('encoded', folded rows), ('failed', reason), ('corrupt',
-    hash found), ('missing', None), ('unreadable', why), and, from Workers, ('died', reason) or ('error', OSError).
+    hash found), ('missing', None), ('unreadable', why), and, from Workers, ('died', reason) or ('error', OSError). With
+    the rows Workers tell the `seconds` that they took.
 
     The judge looks at one game in so many.
     """
@@ -216,8 +218,11 @@ def _main(work, judge, pid, talk):
         for line in sys.stdin:
             _say(out, _TAKEN)
             signal.setitimer(signal.ITIMER_REAL, DEADLINE)
+            begin = time.perf_counter()
             found = answer(work, *json.loads(line), judge)
             signal.setitimer(signal.ITIMER_REAL, 0)
+            if found[0] == "encoded":
+                found[1]["seconds"] = time.perf_counter() - begin
             pickle.dump(found, out, pickle.HIGHEST_PROTOCOL)
             out.flush()
     except BrokenPipeError:

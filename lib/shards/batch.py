@@ -2,13 +2,14 @@
 
 import collections
 import contextlib
+import math
 
 from ..logs import adopt
 from ..rows import encoder
 from ..rows.workers import Workers
 from ..store import identity
 from ..store.errors import Interrupted
-from . import commit, layouts, writing
+from . import commit, index, layouts, writing
 from .due import Due
 
 
@@ -61,6 +62,7 @@ class Batch:
         when it was adopted, one whose file cannot be read is counted as unreadable and stays as it is. Raises OSError,
         Problem; what was encoded but not yet in place is dropped then, and is encoded again by the next run.
         """
+        index.keep_up(self.work, self.manifest, math.inf)  # a killed run may have left none
         try:
             yield from self._count(self._rescued)
             yield from self._count_renewed(self._renewed)
@@ -158,7 +160,7 @@ class Batch:
             yield from self.close()
         if not self._writer:
             self._writer = writing.Writer(self.work, self.layout)
-        self._writer.add(game, sha256, folded, folded.pop("final", None))
+        self._writer.add(game, sha256, folded, folded.pop("final", None), folded.pop("seconds", 0))
         if self._writer.n_rows >= self.shard_rows:
             yield from self.close()
 
@@ -169,6 +171,7 @@ class Batch:
             done = commit.publish(self._writer, self.manifest, self.work, encoder.ENCODER, self._due.gone,
                                   self._due.outdated)
             self._writer = None
+            index.keep_up(self.work, self.manifest)
             yield from self._count(done)
 
     def _count(self, ids):
