@@ -1,0 +1,49 @@
+"""How messages put things: so many of something, and a command that can be pasted."""
+
+import functools
+import os
+import re
+import shlex
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+
+def count(n, noun):
+    """So many of something: '1 game', '2 games'."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def make(work, words):
+    """The command `make <words>` for a work directory, to be pasted in this tree. It stands last on its line."""
+    return f"make {words}" + ("" if _is_default(work) else f" WORK={_path(work)}")
+
+
+def script(work, words):
+    """The same for a script of bin/."""
+    return f"bin/{words}" + ("" if _is_default(work) else f" --work {_path(work)}")
+
+
+def _is_default(work):
+    """True if make and the scripts take this work directory when they are not told which."""
+    taken = os.environ.get("WORK", "").strip() or _default()
+    return _default() is not None and _whole(_default()) == _whole(taken) == os.path.abspath(work)
+
+
+@functools.cache
+def _default():
+    """The work directory of config.mk; None where there is no config.mk, in the package that pip installs."""
+    try:
+        with open(os.path.join(_ROOT, "config.mk"), encoding="utf-8") as f:
+            return re.search(r"^WORK *\?= *(\S+)", f.read(), re.M)[1]
+    except FileNotFoundError:
+        return None
+
+
+def _whole(path):
+    return os.path.normpath(os.path.join(_ROOT, path))
+
+
+def _path(work):
+    """A work directory as make reads it, whose paths count from this tree."""
+    path = os.path.abspath(work)
+    return shlex.quote(os.path.relpath(path, _ROOT) if path.startswith(_ROOT + os.sep) else path)
