@@ -1,9 +1,4 @@
-"""Numbers as people read them: sizes, durations, and how many there are of a thing."""
-
-
-def count(n, thing):
-    """A number with what it counts: 1 shard, 2 shards."""
-    return f"{n} {thing}{'' if n == 1 else 's'}"
+"""Bytes and seconds as people read them."""
 
 
 def size(n):

@@ -3,8 +3,7 @@
 import collections
 import os
 
-from ..cli import advice
-from ..store import gid, workdir
+from ..store import gid, wording, workdir
 from ..store.clock import now
 from . import idlist
 
@@ -48,7 +47,7 @@ def linked(work, latest):
 
 
 def how_to(work, years):
-    """What `listed` found as text: how many games, and how to have those of the first year."""
+    """What `listed` found, as text: how many games, and the command that downloads those of the first year."""
     first, n = next(iter(years.items()))
     others = sum(years.values()) - n
-    return f"{n + others} ({f'{n} of them by ' if others else ''}{advice.make(work, 'run', f'YEAR={first}')})"
+    return f"{n + others} ({f'{n} of them by ' if others else ''}{wording.make(work, f'run YEAR={first}')})"

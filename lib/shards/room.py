@@ -2,7 +2,8 @@
 
 import shutil
 
-from ..cli import advice, settings, units
+from ..cli import settings, units
+from ..store import wording
 from ..store.errors import Problem
 from . import pace
 
@@ -22,6 +23,8 @@ def forecast(work, records, downloads, delay, layout, quiet=False):
     """
     records = list(records)
     games = downloads + sum(r.get("status") == "downloaded" for r in records)
+    if not games:
+        return None
     rows = games * _average((r["n_samples"] for r in records if r.get("status") == "encoded" and "n_samples" in r),
                             _GAME_ROWS)
     logs = downloads * _average((r["size"] for r in records if "size" in r), _LOG_BYTES)
@@ -30,7 +33,7 @@ def forecast(work, records, downloads, delay, layout, quiet=False):
     fits, seconds = need[layout] <= free, round(downloads * delay)
     if fits and (quiet or seconds < _LONG):
         return None
-    text = (f"{units.count(games, 'game')} to come: {units.duration(seconds)} to download (DELAY={delay:g}), "
+    text = (f"{wording.count(games, 'game')} to come: {units.duration(seconds)} to download (DELAY={delay:g}), "
             f"{units.size(logs)} of logs, {units.size(need[layout] - logs)} of rows (SHARD_LAYOUT={layout}); "
             f"{units.size(free)} free")
     if fits:
@@ -38,8 +41,8 @@ def forecast(work, records, downloads, delay, layout, quiet=False):
     if need["parquet"] > free:
         return f"{text}: too little"
     again = [f"{name}={settings.get(name)}" for name in ("YEAR", "IDS", "MAX_NEW") if settings.get(name)]
-    return (f"{text}: too little. As parquet it takes {units.size(need['parquet'])} in all: "
-            + advice.make(work, "run", *again, "SHARD_LAYOUT=parquet"))
+    command = wording.make(work, " ".join(["run", *again, "SHARD_LAYOUT=parquet"]))
+    return f"{text}: too little. As parquet it takes {units.size(need['parquet'])} in all: {command}"
 
 
 def _average(numbers, default):
@@ -51,5 +54,5 @@ def check(work, rows, layout):
     """Raises Problem if so many rows, converted to `layout`, do not fit on the disk."""
     need, free = rows * pace.row_bytes(work, layout), shutil.disk_usage(work).free
     if need > free:
-        raise Problem(f"{units.count(rows, 'row')} in the layout {layout} take {units.size(need)}, and "
+        raise Problem(f"{wording.count(rows, 'row')} in the layout {layout} take {units.size(need)}, and "
                       f"{units.size(free)} are free: nothing was converted")

@@ -122,7 +122,7 @@ def test_from_logs_to_rows_each_step_prints_the_ids_that_it_moved_on(full, logs)
     assert failed["status"] == "failed" and failed["stage"] == "encode" and failed["error"] == "incomplete: no owari"
     indexed = run("rebuild-index", full)
     assert (indexed.returncode, indexed.stdout) == (0, "")
-    assert indexed.stderr == f"rebuild-index: {rows} rows in 1 shard\n"
+    assert indexed.stderr == f"rebuild-index: {rows} rows in 1 shards\n"
     assert run("manifest-status", full).stdout == f"encoded : 2\nfailed : 1\ngames : 3\nrows : {rows}\n"
     assert run("verify-shards", full).stderr == "shard mismatches : 0\norphan shards : 0\nstale rows : 0\n"
     assert run("verify-xml", full).stderr == (

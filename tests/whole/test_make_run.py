@@ -40,8 +40,7 @@ def test_logs_in_a_right_cache_out_and_a_second_run_does_nothing(work, logs):
 
 
 def test_a_run_that_finds_no_games_says_what_to_do_next(tmp_path, work):
-    told = (f"no games yet: to take in yours, make import FROM=~/logs WORK={tmp_path / 'new'}; "
-            "to download, give YEAR= or IDS=\n")
+    told = "no games yet: take in yours by make import FROM=~/logs, or give YEAR= or IDS=\n"
     assert told in make("run", f"WORK={tmp_path / 'new'}").stderr
     (tmp_path / "ids").touch()
     assert "no games yet" not in make("run", f"WORK={tmp_path / 'new'}", f"IDS={tmp_path / 'ids'}").stderr
