@@ -48,7 +48,7 @@ watch: venv settings  ## the status again and again, until Ctrl-C
 
 report: venv settings  ## write <work>/report.html: how it stands and how it went, with plots; one file, no network
 	@bin/make-venv report
-	@bin/report
+	@bin/report $(QUIET)
 
 export-mjai: venv settings  ## write all games as mjai events, for Mortal: <work>/mjai/<game id>.json.gz
 	@bin/export-mjai $(QUIET) --all </dev/null >/dev/null

@@ -95,7 +95,7 @@ def test_where_all_has_one_time_there_is_no_rate(work, found):
 
 @pytest.mark.parametrize(("minutes", "unit", "steps"), [
     ([0], "hour", 1), ([0, 60 * 10], "hour", 11), ([0, 60 * 24 * 9], "day", 10), ([0, 60 * 24 * 99], "week", 15),
-    ([0, 60 * 24 * 365 * 3], "month", 37)])
+    ([0, 60 * 24 * 365 * 3], "month", 37), ([0, 60 * 24 * 365 * 14], "year", 15)])
 def test_the_timeline_has_few_steps_without_gaps_and_loses_no_event(work, minutes, unit, steps):
     found = events(work, *[(m, n, "downloaded") for n, m in enumerate(minutes)])
     got, times, counts, untimed = found.timeline()
