@@ -14,6 +14,7 @@ from . import settings
 # what make may be given beside settings
 _OTHERS = {"RUN_PID", "LAYOUT", "TORTURE", "TORCH", "PYTEST_ARGS", "PARALLEL_SSH", "MAKEFLAGS", "SHELL", "TMPDIR",
            "http_proxy", "https_proxy", "no_proxy"}
+_WHAT = "YEAR", "IDS", "FROM", "MAX_NEW", "REPAIR", "OUTDATED", "LAYOUT"  # settings that say what make is to do
 
 
 def given(makeflags):
@@ -27,13 +28,11 @@ def given(makeflags):
 
 
 def called():
-    """The command line of the make that started this script, as `make run YEAR=2024`, but for WORK and what is no
-    setting; '' if none did."""
-    words = os.environ.get("GOALS", "").split()
-    found = given(os.environ.get("MAKEFLAGS", "")) if words else {}
-    words += (f"{name}={value}" for name, value in sorted(found.items())
-              if name in settings.defaults() and name != "WORK" and value)
-    return shlex.join(["make", *words]) if os.environ.get("MAKELEVEL") and words else ""
+    """The command line of the make that started this script, as far as it says what is done: `make run YEAR=2024`; ''
+    if none did."""
+    goals, found = os.environ.get("GOALS", "").split(), given(os.environ.get("MAKEFLAGS", ""))
+    words = (f"{name}={found[name]}" for name in _WHAT if found.get(name))
+    return shlex.join(["make", *goals, *words]) if os.environ.get("MAKELEVEL") and goals else ""
 
 
 def targets():
