@@ -18,14 +18,16 @@ export GOALS := $(MAKECMDGOALS)
 export RUN_PID := $(or $(RUN_PID),$(shell cd /proc 2>/dev/null; echo \
   "$$PPID@$$(cat sys/kernel/random/boot_id 2>/dev/null)/$$(readlink self/ns/pid 2>/dev/null)"))
 export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
-# `make -s` is for cron: the scripts then speak only when something happened or is wrong
+# `make -s` is for cron: the scripts then speak only when something happened or is wrong. A run that finds another one at
+# work is neither: what it was to do is being done, so `make -s run` ends with 0 and nothing to mail. Without -s it says
+# who is at work, and make ends with 2; who needs to know which it was calls bin/with-lock, whose status then is 75.
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
 # compact changes the layout of shards only if SHARD_LAYOUT is on the command line, not if it is in config.mk
 CONVERT = $(if $(filter command,$(firstword $(origin SHARD_LAYOUT))),$(SHARD_LAYOUT))
 SPREAD := $(if $(filter-out local,$(DISTRIBUTE)),bin/distribute )
 
 run: venv settings  ## do everything that is left: check, adopt, download, encode, index, status
-	@bin/with-lock --create -- bash -uo pipefail -c '\
+	@bin/with-lock $(if $(QUIET),--if-busy 0) --create -- bash -uo pipefail -c '\
 	  bin/check-first $(QUIET); \
 	  bin/adopt-xml $(QUIET) --all </dev/null >/dev/null || exit; \
 	  status=0; ids=$$(bin/update-ids $(QUIET)) || status=$$?; \
@@ -47,7 +49,7 @@ watch: venv settings  ## show the status every five seconds, until Ctrl-C
 
 report: venv settings  ## write <work>/report.html: the status and the history, with plots; one file, no network needed
 	@bin/make-venv report
-	@bin/report
+	@bin/report $(QUIET)
 
 export-mjai: venv settings  ## write all games as mjai events, for Mortal: <work>/mjai/<game id>.json.gz
 	@bin/export-mjai $(QUIET) --all </dev/null >/dev/null

@@ -5,6 +5,7 @@
 
 import os
 import re
+import shlex
 import sys
 
 from ..store.errors import Problem, Usage
@@ -16,6 +17,7 @@ _OTHERS = {"RUN_PID", "LAYOUT", "TORTURE", "TORCH", "PYTEST_ARGS", "PARALLEL_SSH
 # targets that need a work directory and do not make one
 _INSIDE = {"check", "status", "watch", "report", "export-mjai", "rebuild-index", "compact", "convert", "recover",
            "purge", "train-demo"}
+_WHAT = "YEAR", "IDS", "FROM", "MAX_NEW", "REPAIR", "OUTDATED", "LAYOUT"  # settings that say what make is to do
 
 
 def given(makeflags):
@@ -26,6 +28,14 @@ def given(makeflags):
         name, _, value = re.sub(r"\\(.)", r"\1", word).partition("=")
         found[name.rstrip(":+?")] = value.replace("$$", "$").strip()
     return found
+
+
+def called():
+    """The command line of the make that started this script, as far as it says what is done: `make run YEAR=2024`; ''
+    if none did."""
+    goals, found = os.environ.get("GOALS", "").split(), given(os.environ.get("MAKEFLAGS", ""))
+    words = (f"{name}={found[name]}" for name in _WHAT if found.get(name))
+    return shlex.join(["make", *goals, *words]) if os.environ.get("MAKELEVEL") and goals else ""
 
 
 def targets():

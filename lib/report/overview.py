@@ -5,11 +5,11 @@ import os
 import shutil
 
 from .. import manifest
-from ..cli import settings
+from ..cli import settings, units
 from ..download import wanted
 from ..rows import encoder
-from ..shards import policy, reading, verify
-from ..store import clock, locks, workdir
+from ..shards import pace, policy, reading, verify
+from ..store import clock, locks, wording, workdir
 from . import reasons
 
 PARTS = ("xml", "cache", "trash")  # folders whose disk use is told one by one
@@ -30,14 +30,18 @@ def gather(work, events):
     }
     end, rates = events.last_run()
     found["last_event"] = end and clock.utc(end.timestamp())
-    found["at_work"] = locks.is_held(workdir.path(work, workdir.RUN_LOCK))
+    found["run"] = locks.holder(workdir.path(work, workdir.RUN_LOCK))
+    found["at_work"] = found["run"] is not None
     left, found["lists"] = _left(work, events.latest)
     off = [record for record in records if wanted.is_put_off(record)]
     found["put_off"] = {"games": len(off), "first": min((t for r in off if clock.moment(t := r.get("retry_at"))),
                                                         default=None)}
-    least = 3600 / max(settings.number("DELAY") or 0, 0.001)
-    for kind, rate in (("downloads", rates.get("downloads") or least), ("encodes", rates.get("encodes"))):
-        found[kind] = {"left": left[kind], "per_hour": round(rate, 1) if rate else None, "measured": kind in rates,
+    best = 3600 / max(settings.number("DELAY") or 0, 0.001)  # logs that were imported count too, and come quicker
+    downloading = rates.get("downloads") or best
+    encoding = pace.encoding(work, settings.number("JOBS") or settings.cores())
+    for kind, rate, measured in (("downloads", min(downloading, best), "downloads" in rates and downloading <= best),
+                                 ("encodes", encoding, encoding is not None)):
+        found[kind] = {"left": left[kind], "per_hour": round(rate, 1) if rate else None, "measured": measured,
                        "seconds_left": round(3600 * left[kind] / rate) if rate else None}
     return found
 
@@ -106,14 +110,17 @@ def lines(found):
         yield f"{name.replace('_', ' ')} : {found[name]}"
     if found["outdated_rows"]:
         yield f"outdated rows : {found['outdated_rows']}"
-    parts = ", ".join(f"{name} {size(n)}" for name, n in found["disk"].items() if n)
-    yield f"disk use : {size(sum(found['disk'].values()))}{f' ({parts})' if parts else ''}, {size(found['free'])} free"
+    parts = ", ".join(f"{name} {units.size(n)}" for name, n in found["disk"].items() if n)
+    whole, free = units.size(sum(found["disk"].values())), units.size(found["free"])
+    yield f"disk use : {whole}{f' ({parts})' if parts else ''}, {free} free"
     for name, kind in (("download", "downloads"), ("encode", "encodes")):
-        yield f"left to {name} : {left(found[kind])}"
+        yield f"left to {name} : {left(found[kind], kind)}"
         if kind == "downloads" and found["lists"]:
             yield f"listed, not downloaded : {wanted.how_to(found['work'], found['lists'])}"
     if found["put_off"]["games"]:
-        yield f"asked again later : {found['put_off']['games']} ({put_off(found['put_off'])})"
+        yield f"asked again later : {found['put_off']['games']} ({put_off(found)})"
+    if found["at_work"]:
+        yield f"at work : {locks.described(found['run']) or 'a run'}"
     if found["last_event"]:
         yield f"last event : {found['last_event']}{'' if found['at_work'] else ', no run is at work'}"
     failures = list(found["failures"].items())
@@ -125,38 +132,23 @@ def lines(found):
             yield f"  {sum(n for _, n in failures[5:]):>7}  for {len(failures) - 5} other reasons"
 
 
-def left(work):
-    """What is left of one kind of work, as text."""
+def left(work, kind):
+    """What is left of one kind of work ("downloads", "encodes"), as text."""
     if not work["left"] or work["seconds_left"] is None:
         return f"{work['left']}"
-    rate = f"{work['per_hour']:g} an hour" + (" in the last run" if work["measured"] else " at best")
-    return f"{work['left']}, {duration(work['seconds_left'])} ({rate})"
+    how = "in the last run" if kind == "downloads" else "by the last shards"
+    rate = f"{work['per_hour']:.0f}" if work["per_hour"] >= 100 else f"{work['per_hour']:g}"
+    duration = units.duration(work["seconds_left"])
+    return f"{work['left']}, {duration} ({rate} an hour {how if work['measured'] else 'at best'})"
 
 
 def put_off(found):
-    """When the games are asked for again whose download failed, as text."""
-    first = f"the first on {found['first'][:10]}; " if found["first"] else ""
-    return f"{first}RETRY=1 asks now"
+    """When the games are asked for again whose download failed, as text, and how to ask now."""
+    first = found["put_off"]["first"]
+    return f"{f'the first on {first[:10]}; ' if first else ''}now: {wording.make(found['work'], 'run RETRY=1')}"
 
 
 def plain(text):
     """Text that may come from anywhere, safe for a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
-
-def size(n):
-    """A number of bytes as text, three digits at least: 0 B, 14.2 MB, 520 MB."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if n < 999.5 or unit == "TB":
-            return f"{n:.0f} {unit}" if unit == "B" or n >= 99.95 else f"{n:.1f} {unit}"
-        n /= 1000
-
-
-def duration(seconds):
-    """A number of seconds as text: 4 d 07 h, 3 h 20 min, 12 min, 40 s."""
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if days:
-        return f"{days} d {hours % 24:02d} h"
-    if hours:
-        return f"{hours} h {minutes % 60:02d} min"
-    return f"{minutes} min" if minutes else f"{seconds} s"

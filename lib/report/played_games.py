@@ -2,6 +2,8 @@
 
 import collections
 
+_MOST = 48  # bars that a reader can tell apart
+
 
 def by_month_and_type(latest):
     """(month, table type) -> [games, rows] of the encoded games among gid -> current record; like ("2024-01", "00a9").
@@ -16,8 +18,12 @@ def by_month_and_type(latest):
     return dict(found)
 
 
-def months(present):
-    """All months from the first to the last of those present, in order; only these if years lie between."""
-    numbers = sorted({int(month[:4]) * 12 + int(month[5:]) - 1 for month in present})
-    filled = range(numbers[0], numbers[-1] + 1) if numbers and numbers[-1] - numbers[0] < 360 else numbers
-    return [f"{n // 12:04d}-{n % 12 + 1:02d}" for n in filled]
+def steps(present):
+    """All months, like 2024-01, from the first to the last of those present; if they are many, all years, like 2024; if
+    these are many too, as broken ids say, only those present."""
+    numbers = [int(month[:4]) * 12 + int(month[5:]) - 1 for month in present]
+    first, last = min(numbers, default=0), max(numbers, default=-1)
+    if last - first < _MOST:
+        return [f"{n // 12:04d}-{n % 12 + 1:02d}" for n in range(first, last + 1)]
+    years = range(first // 12, last // 12 + 1) if last - first < 12 * _MOST else {int(month[:4]) for month in present}
+    return [f"{year:04d}" for year in sorted(years)]

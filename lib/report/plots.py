@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 _INK, _GRID = "#010100", "#010101"
 SERIES = [f"#02000{i}" for i in range(8)]
 _SIZE = 5, 2.7  # inches of 72 units, which a page of 400 pixels shows at their size
-_TICKS = 6  # months that are named below a plot
+_TICKS = 6  # months that are named below a plot; years are shorter
 _YEARS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # steps between them
 _PARAMETERS = {
     "svg.fonttype": "none", "text.parse_math": False, "font.size": 10,
@@ -60,7 +60,7 @@ def timeline(unit, times, counts, colour):
     """Bars over time: `times` are the beginnings of steps of a unit, as lib.store.history has them."""
 
     def draw(axes):
-        width = {"hour": 1 / 24, "day": 1, "week": 7, "month": 28}[unit]
+        width = {"hour": 1 / 24, "day": 1, "week": 7, "month": 28, "year": 365}[unit]
         axes.bar(times, counts, width=0.85 * width, align="edge", color=SERIES[colour])
         first, last = dates.date2num(times[0]), dates.date2num(times[-1])
         spare = max(0, 12 * width - (last - first + width)) / 2  # few bars are no broad ones
@@ -74,27 +74,30 @@ def timeline(unit, times, counts, colour):
     return _plot(draw)
 
 
-def month_ticks(months):
-    """The places of at most six of the growing `months`, like 2024-01, at even steps from a January on."""
-    numbers = [12 * int(month[:4]) + int(month[5:]) - 1 for month in months]
-    for step in (1, 2, 3, 6, *(12 * years for years in _YEARS)):
-        places = [i for i, n in enumerate(numbers) if n % step == 0]
-        if len(places) <= _TICKS:
+def calendar_ticks(steps):
+    """The places of some of the growing `steps`, months like 2024-01 or years like 2024, to be named below a plot: at
+    even steps, from a January on."""
+    numbers = [12 * int(step[:4]) + int(step[5:] or 1) - 1 for step in steps]
+    most = _TICKS if any(step[5:] for step in steps) else _TICKS + 2
+    for width in (1, 2, 3, 6, *(12 * years for years in _YEARS)):
+        places = [i for i, n in enumerate(numbers) if n % width == 0]
+        if len(places) <= most:
             break
     return places
 
 
-def stacked(months, series):
-    """Bars, one for each of the `months`, of the parts in series: a list of (label, counts), at most eight."""
+def stacked(steps, series):
+    """Bars, one for each of the `steps`, months or years, of the parts in series: a list of (label, counts), at most
+    eight."""
 
     def draw(axes):
-        below = [0] * len(months)
+        below = [0] * len(steps)
         for i, (label, counts) in enumerate(series):
-            axes.bar(range(len(months)), counts, bottom=below, width=0.85, color=SERIES[i], label=label)
+            axes.bar(range(len(steps)), counts, bottom=below, width=0.85, color=SERIES[i], label=label)
             below = [a + b for a, b in zip(below, counts, strict=True)]
-        ticks = month_ticks(months)
-        axes.set_xticks(ticks, [months[i] for i in ticks])
-        axes.set_xlim(min(-0.6, len(months) / 2 - 6), max(len(months) - 0.4, len(months) / 2 + 5))
+        ticks = calendar_ticks(steps)
+        axes.set_xticks(ticks, [steps[i] for i in ticks])
+        axes.set_xlim(min(-0.6, len(steps) / 2 - 6), max(len(steps) - 0.4, len(steps) / 2 + 5))
         axes.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
         axes.figure.legend(loc="outside upper left", ncols=2)
 

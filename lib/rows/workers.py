@@ -17,6 +17,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 
 from ..cli import settings
 from ..logs import logfile
@@ -50,7 +51,7 @@ _PYTHON = os.path.join(os.path.realpath(os.path.dirname(sys.executable)), os.pat
 def answer(work, game, sha256, one_in=1):
     """What becomes of a game whose file should have this hash: ('encoded', folded rows), ('failed', reason),
     ('corrupt', the hash found), ('missing', None), ('unreadable', why), ('error', OSError) and, only from Workers,
-    ('died', reason).
+    ('died', reason). Workers add to the rows the `seconds` that encoding took.
 
     one_in: the judge looks at one game in so many.
     """
@@ -218,8 +219,11 @@ def _main(work, judge, pid, talk):
         for line in sys.stdin:
             _say(out, _TAKEN)
             signal.setitimer(signal.ITIMER_REAL, DEADLINE)
+            begin = time.perf_counter()
             found = answer(work, *json.loads(line), judge)
             signal.setitimer(signal.ITIMER_REAL, 0)
+            if found[0] == "encoded":
+                found[1]["seconds"] = time.perf_counter() - begin
             pickle.dump(found, out, pickle.HIGHEST_PROTOCOL)
             out.flush()
     except BrokenPipeError:

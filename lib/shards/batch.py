@@ -3,13 +3,14 @@
 
 import collections
 import contextlib
+import math
 
 from ..logs import adopt
 from ..rows import encoder
 from ..rows.workers import Workers
 from ..store import identity, wording
 from ..store.errors import Interrupted
-from . import commit, fate, layouts, writing
+from . import commit, fate, index, layouts, writing
 from .due import Due
 
 _NAMED = 20  # games that fail and are named; all others are counted
@@ -69,6 +70,7 @@ class Batch:
         log was still being copied when it was adopted. A game whose log cannot be read stays as it is, and is counted.
         Raises OSError, Problem. Then what is not yet in a finished shard is dropped, and the next run encodes it again.
         """
+        index.keep_up(self.work, self.manifest, math.inf)  # a killed run may have left none
         try:
             yield from self._count(self._rescued)
             yield from self._count_renewed(self._renewed)
@@ -182,7 +184,7 @@ class Batch:
             yield from self.close()
         if not self._writer:
             self._writer = writing.Writer(self.work, self.layout)
-        self._writer.add(game, sha256, folded, folded.pop("final", None))
+        self._writer.add(game, sha256, folded, folded.pop("final", None), folded.pop("seconds", 0))
         if self._writer.n_rows >= self.shard_rows:
             yield from self.close()
 
@@ -192,6 +194,7 @@ class Batch:
             self._in_hand.difference_update(g["gid"] for g in self._writer.games)
             done = commit.publish(self._writer, self.manifest, self.work, encoder.ENCODER, self._due.is_due)
             self._writer = None
+            index.keep_up(self.work, self.manifest)
             yield from self._count(done)
 
     def _count(self, ids):

@@ -1,41 +1,58 @@
-"""How much room rows take on the disk, and whether it is there."""
+"""How much room and time games to come take, and whether it is there."""
 
 import shutil
 
+from ..cli import settings, units
+from ..store import wording
 from ..store.errors import Problem
+from . import pace
 
-ROW_BYTES = {"dense": 7992, "parquet": 61}  # of rows of real logs
-_GAME_ROWS = 580  # of real logs, hanchan and tonpuu; where there are enough games to tell, theirs count
+# of real logs, hanchan and tonpuu; where there are enough games to tell, theirs count
+_GAME_ROWS = 580
+_LOG_BYTES = 14_000
 _ENOUGH = 50
+_LONG = 3600  # seconds: a shorter download needs no announcement
 
 
-def forecast(work, records, downloads, delay, layout):
-    """A line for the user if the rows of the games to come would fill the disk, else None.
+def forecast(work, records, downloads, delay, layout, quiet=False):
+    """A line for the user, before it begins, about a download that takes long, or whose games would fill the disk; else
+    None. quiet: only if they would.
 
     records: the current ones of the manifest; downloads: how many games are going to be asked for, one in `delay`
-    seconds. Raises OSError.
+    seconds; layout: of the shards to be written. Raises OSError.
     """
-    rows = [r["n_samples"] for r in records if r.get("status") == "encoded" and isinstance(r.get("n_samples"), int)]
+    records = list(records)
     games = downloads + sum(r.get("status") == "downloaded" for r in records)
-    come = round(games * (sum(rows) / len(rows) if len(rows) >= _ENOUGH else _GAME_ROWS))
-    need, free = {name: come * n for name, n in ROW_BYTES.items()}, shutil.disk_usage(work).free
-    if need[layout] <= free:
+    if not games:
         return None
-    days = downloads * delay / 86400
-    download = f", whose download takes {days:.1f} days," if days >= 0.1 else ""
-    less = need["parquet"] < min(free, need[layout])
-    advice = f"; SHARD_LAYOUT=parquet takes {_gigabytes(need['parquet'])}" if less else ""
-    return (f"{games} games to come{download} have some {come} rows: {_gigabytes(need[layout])} in the layout {layout},"
-            f" and {_gigabytes(free)} are free{advice}")
+    rows = games * _average((r["n_samples"] for r in records if r.get("status") == "encoded" and "n_samples" in r),
+                            _GAME_ROWS)
+    logs = downloads * _average((r["size"] for r in records if "size" in r), _LOG_BYTES)
+    free = shutil.disk_usage(work).free
+    need = {name: round(logs + rows * pace.row_bytes(work, name)) for name in ("dense", "parquet")}
+    fits, seconds = need[layout] <= free, round(downloads * delay)
+    if fits and (quiet or seconds < _LONG):
+        return None
+    text = (f"{wording.count(games, 'game')} to come: {units.duration(seconds)} to download (DELAY={delay:g}), "
+            f"{units.size(logs)} of logs, {units.size(need[layout] - logs)} of rows (SHARD_LAYOUT={layout}); "
+            f"{units.size(free)} free")
+    if fits:
+        return text
+    if need["parquet"] > free:
+        return f"{text}: too little"
+    again = [f"{name}={settings.get(name)}" for name in ("YEAR", "IDS", "MAX_NEW") if settings.get(name)]
+    command = wording.make(work, " ".join(["run", *again, "SHARD_LAYOUT=parquet"]))
+    return f"{text}: too little. As parquet it takes {units.size(need['parquet'])} in all: {command}"
+
+
+def _average(numbers, default):
+    numbers = [n for n in numbers if isinstance(n, int)]
+    return sum(numbers) / len(numbers) if len(numbers) >= _ENOUGH else default
 
 
 def check(work, rows, layout):
     """Raises Problem if so many rows, converted to `layout`, do not fit on the disk."""
-    need, free = rows * ROW_BYTES[layout], shutil.disk_usage(work).free
+    need, free = rows * pace.row_bytes(work, layout), shutil.disk_usage(work).free
     if need > free:
-        raise Problem(f"{rows} rows in the layout {layout} take {_gigabytes(need)}, and {_gigabytes(free)} are free:"
-                      " nothing was converted")
-
-
-def _gigabytes(n):
-    return f"{n / 1e9:.1f} GB" if n < 99.95e9 else f"{n / 1e9:.0f} GB"
+        raise Problem(f"{wording.count(rows, 'row')} in the layout {layout} take {units.size(need)}, and "
+                      f"{units.size(free)} are free: nothing was converted")

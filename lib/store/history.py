@@ -13,7 +13,8 @@ KINDS = {"downloaded": "downloads", "duplicate": "downloads", "encoded": "encode
 PAUSE = datetime.timedelta(minutes=15)  # a run is over after so long without an event; servers do not make us wait longer
 _HOUR = datetime.timedelta(hours=1)
 _MOST = 60  # bars of a plot
-_STEPS = {"hour": datetime.timedelta(hours=1), "day": datetime.timedelta(days=1), "week": datetime.timedelta(weeks=1)}
+_STEPS = {"hour": datetime.timedelta(hours=1), "day": datetime.timedelta(days=1), "week": datetime.timedelta(weeks=1),
+          "month": datetime.timedelta(days=30)}
 
 
 class History(Manifest):
@@ -69,9 +70,9 @@ class History(Manifest):
         return end, {kind: n / hours for kind, n in counts.items()}
 
     def timeline(self):
-        """(unit, times, {kind: counts}, events without a valid time): the events in steps of one unit. The unit is 'hour',
-        'day' or 'week' if at most 60 steps are enough, otherwise 'month'. The times, datetimes, are the beginnings of
-        the steps."""
+        """(unit, times, {kind: counts}, events without a valid time): the events in steps of one unit. The unit is
+        'hour', 'day', 'week' or 'month' if at most 60 steps are enough, otherwise 'year'. The times, datetimes, are the
+        beginnings of the steps."""
         found, untimed = collections.Counter(), 0
         for (hour, kind), n in self.hours.items():
             time = clock.moment(f"{hour}:00:00Z")
@@ -81,7 +82,7 @@ class History(Manifest):
         if not found:
             return "hour", [], {kind: [] for kind in KINDS.values()}, untimed
         first, last = min(time for time, _ in found), max(time for time, _ in found)
-        unit = next((name for name, step in _STEPS.items() if (last - first) / step < _MOST - 1), "month")
+        unit = next((name for name, step in _STEPS.items() if (last - first) / step < _MOST - 1), "year")
         times = list(itertools.takewhile(lambda time: time <= last, _steps(_floor(first, unit), unit)))
         counts = {kind: dict.fromkeys(times, 0) for kind in KINDS.values()}
         for (time, kind), n in found.items():
@@ -93,6 +94,8 @@ def _floor(time, unit):
     """The beginning of the step of a unit in which a time lies."""
     if unit == "hour":
         return time
+    if unit == "year":
+        return time.replace(month=1, day=1, hour=0)
     days = {"day": 0, "week": time.weekday(), "month": time.day - 1}[unit]
     return time.replace(hour=0) - datetime.timedelta(days=days)
 
@@ -101,4 +104,9 @@ def _steps(time, unit):
     """The beginnings of all steps from one on."""
     while True:
         yield time
-        time = time + _STEPS[unit] if unit in _STEPS else (time + datetime.timedelta(days=32)).replace(day=1)
+        if unit == "year":
+            time = time.replace(year=time.year + 1)
+        elif unit == "month":
+            time = (time + datetime.timedelta(days=32)).replace(day=1)
+        else:
+            time += _STEPS[unit]

@@ -16,18 +16,23 @@ from .files import HOST, is_alive, naming
 
 _STAMP = 20  # digits of each of the two times at the beginning of a lock file
 _HEAD = 2 * _STAMP + 1
+_TEXT = 1000  # bytes of what follows that anybody reads
+_HOLDER = re.compile(r"pid (?P<pid>\d+)(?: on (?P<host>[^ ,]+))?(?:, since (?P<since>[^,]*))?"
+                     r"(?:, in (?P<folder>.*)|,|$)")
 
 
 @contextlib.contextmanager
-def held(path, what, pid=None):
+def held(path, what, pid=None, command=""):
     """Hold the lock file `path` for the block, in the name of `pid` (None: this process); yields its file descriptor.
 
-    Raises Busy, which names the holder, at once if another process holds it; Problem if we may not open the file.
+    command: what the holder was started as, for those who ask who it is. Raises Busy, which names the holder, at once if
+    another process holds it; Problem if we may not open the file.
     """
     while is_removed(fd := _take(path, what), path):  # somebody removed it before we had the lock
         os.close(fd)
     try:
-        text = f"\npid {pid or os.getpid()} on {HOST}, since {now()}, in {os.getcwd()}\n".encode()
+        text = f"\npid {pid or os.getpid()} on {HOST}, since {now()}, in {os.getcwd()}\n{command}\n"
+        text = text.encode(errors="replace")
         with naming(path):
             stamp(fd, *stamps(fd))
             os.ftruncate(fd, _HEAD + os.pwrite(fd, text, _HEAD))
@@ -50,8 +55,26 @@ def _take(path, what):
 
 
 def _busy(what, fd):
-    holder = os.pread(fd, 500, _HEAD + 1).decode(errors="replace").strip()
-    return Busy(f"busy: {what} ({holder or 'holder unknown'}); try later")
+    return Busy(f"busy: {what} ({described(_holder(fd)) or 'holder unknown'}); try later")
+
+
+def _holder(fd):
+    """What a lock file says of who took it last: pid, host, since, folder and command, as texts; {} if it says nothing.
+    """
+    line, _, command = os.pread(fd, _TEXT, _HEAD + 1).decode(errors="replace").partition("\n")
+    found = _HOLDER.match(line)
+    return found.groupdict(default="") | {"command": command.partition("\n")[0]} if found else {}
+
+
+def described(holder):
+    """A holder as text: make run YEAR=2024, pid 4711 on alpha, since 2024-05-01T12:00:00Z; '' if nobody knows it."""
+    if not holder:
+        return ""
+    name = re.sub("_[0-9a-f]{8}$", "", holder["host"])  # what HOST adds to the name tells no reader anything
+    parts = [holder["command"], f"pid {holder['pid']}{' on ' * bool(name)}{name}",
+             holder["since"] and f"since {holder['since']}",
+             holder["folder"] and not holder["command"] and f"in {holder['folder']}"]
+    return "".join(c if c.isprintable() else "?" for c in ", ".join(filter(None, parts)))
 
 
 def is_removed(fd, path):
@@ -82,15 +105,21 @@ def held_by_name(path, what):
 
 def is_held(path):
     """True if some process holds the lock `path`; a lock that is not there, or closed to us, counts as free."""
+    return holder(path) is not None
+
+
+def holder(path):
+    """Who holds the lock `path`, as a dict of texts (pid, host, since, folder, command), {} if nobody knows; None if it
+    is free, not there, or closed to us."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        return False
+        return None
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
+        return None
     except BlockingIOError:
-        return True
+        return _holder(fd)
     finally:
         os.close(fd)
 
@@ -131,9 +160,9 @@ def holder_is_alive(path):
 
     A process on another host counts as alive, because we cannot know.
     """
-    with open(path, encoding="utf-8", errors="replace") as f:
-        found = re.match(r"pid ([0-9]+)(?: on (\S+))?,", f.read(500)[_HEAD + 1:])
-    return not found or found[2] not in (None, HOST) or is_alive(int(found[1]))
+    with open(path, "rb") as f:
+        found = _holder(f.fileno())
+    return not found or found["host"] not in ("", HOST) or is_alive(int(found["pid"]))
 
 
 def machine_path(name):

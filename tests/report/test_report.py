@@ -18,7 +18,7 @@ from modules import MODULES, SCRIPTS, imported
 from support import event, game
 
 from lib.mahjong import table_type
-from lib.report.played_games import by_month_and_type, months
+from lib.report.played_games import by_month_and_type, steps
 from lib.rows import schema
 from lib.store import gid
 from lib.train.reader import Cache
@@ -101,8 +101,14 @@ def test_games_are_counted_by_month_and_table_as_their_ids_say():
 
 
 def test_months_without_games_are_there_but_no_centuries():
-    assert months({"2023-11", "2024-02"}) == ["2023-11", "2023-12", "2024-01", "2024-02"]
-    assert months({"0001-01", "2024-12"}) == ["0001-01", "2024-12"] and months(set()) == []
+    assert steps({"2023-11", "2024-02"}) == ["2023-11", "2023-12", "2024-01", "2024-02"]
+    assert steps({"0001-01", "2024-12"}) == ["0001", "2024"] and steps(set()) == []
+
+
+def test_of_many_months_the_years_are_told():
+    assert len(steps({"2020-01", "2023-12"})) == 48
+    assert steps({"2020-01", "2024-01"}) == ["2020", "2021", "2022", "2023", "2024"]
+    assert steps({"2010-06", "2024-01"}) == [str(year) for year in range(2010, 2025)]
 
 
 @pytest.mark.parametrize(("code", "name"), [
@@ -141,7 +147,9 @@ def test_months_that_are_named_below_a_plot_are_few_and_january_is_among_them(fi
 
     begin = 12 * int(first[:4]) + int(first[5:]) - 1
     all_months = [f"{i // 12:04d}-{i % 12 + 1:02d}" for i in range(begin, begin + n)]
-    assert [all_months[i] for i in plots.month_ticks(all_months)] == sorted(named)
+    assert [all_months[i] for i in plots.calendar_ticks(all_months)] == sorted(named)
+    years = [str(year) for year in range(2010, 2025)]
+    assert [years[i] for i in plots.calendar_ticks(years)] == years[::2]
 
 
 # The page
@@ -177,7 +185,8 @@ class Page(html.parser.HTMLParser):
 def report(work, **settings):
     """The page as text, and as a browser sees it."""
     done = script("report", "--work", work, settings=settings)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{work}/report.html\n", "")
+    told = f"report: reading {work} and drawing; a large cache takes a minute\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{work}/report.html\n", told)
     assert not [name for name in os.listdir(work) if name.startswith(".tmp-")]
     with open(os.path.join(work, "report.html"), encoding="utf-8") as f:
         text = f.read()
@@ -230,12 +239,35 @@ def test_whatever_stands_in_the_manifest_is_only_text(drawn_once):
 def test_the_page_says_what_the_status_says(drawn_once):
     _, page = drawn_once
     text = " ".join(page.texts)
-    assert "also of games that were tried again and are well by now" in text
+    assert re.search(r"per \w+ \(UTC\); includes games that succeeded later", text) and "all times are UTC" in text
     assert "games on record 28" in text and "failed 21" in text and "stale rows" in text
     assert re.search(r"engine refuses … encode: [^…]* 20 hand 19: engine refuses chi by seat 3 " + game(39), text)
     assert re.search(r"All ([\d,]+) of \1 live rows", text)
     rows = int(re.search(r"live rows ([\d,]+)", text)[1].replace(",", ""))
     assert rows == sum(len(make.of(log)["labels"]) for _, log in make.games(4))
+
+
+@drawn
+def test_of_the_games_that_failed_the_last_are_named_with_a_link_and_without_tuples(work):
+    for n in range(15):
+        event(work, n, status="failed", stage="encode",
+              error=f"engine and log disagree on points ([{n}, -1, 2], log (3, 4))")
+    _, page = report(work)
+    assert [link for link in page.links if "log=" in link] == [gid.viewer(game(n)) for n in range(14, 4, -1)]
+    assert "engine and log disagree on points (14 -1 2, log 3 4)" in page.texts and "9 more" in page.texts
+
+
+@drawn
+def test_there_are_eight_cards_whatever_there_is_to_tell_and_two_four_and_eight_stand_in_a_row(work):
+    for prepare in (lambda: None, lambda: event(work, 1, status="failed", stage="download", error="HTTP 404",
+                                                retry_at="2099-01-01T00:00:00Z")):
+        prepare()
+        text, page = report(work)
+        assert page.tags.count("dt") == 8
+    assert f"1 asked again later (the first on 2099-01-01; now: make run RETRY=1 WORK={work})" in page.texts
+    columns = re.findall(r"dl \{ grid-template-columns: ([^}]*) \}", re.sub(r"; margin[^}]*", " ", text))
+    assert [c.replace("1fr 1fr", "repeat(2, 1fr)").strip() for c in columns] == [
+        "repeat(2, 1fr)", "repeat(4, 1fr)", "repeat(8, 1fr)"]
 
 
 @drawn
@@ -274,6 +306,6 @@ def test_the_page_is_written_whole_or_not_at_all(work):
                           env=environment(), preexec_fn=lambda: (
                               signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
                               resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))))
-    assert done.returncode == 1 and done.stderr == f"report: {path}: File too large\n"
+    assert done.returncode == 1 and done.stderr.splitlines()[1:] == [f"report: {path}: File too large"]
     with open(path) as f:
         assert f.read() == "the last one" and not [name for name in os.listdir(work) if name.startswith(".tmp-")]

@@ -11,8 +11,9 @@ import time
 
 import pytest
 from flows import ROOT, environment, script
-from support import downloaded, event, findings, game, log, put_shard, sha
+from support import downloaded, edit_meta, event, findings, game, log, put_shard, sha
 
+from lib.cli import units
 from lib.manifest import Manifest
 from lib.report import overview
 from lib.store.clock import moment, now
@@ -94,7 +95,7 @@ def test_where_all_has_one_time_there_is_no_rate(work, found):
 
 @pytest.mark.parametrize(("minutes", "unit", "steps"), [
     ([0], "hour", 1), ([0, 60 * 10], "hour", 11), ([0, 60 * 24 * 9], "day", 10), ([0, 60 * 24 * 99], "week", 15),
-    ([0, 60 * 24 * 365 * 3], "month", 37)])
+    ([0, 60 * 24 * 365 * 3], "month", 37), ([0, 60 * 24 * 365 * 14], "year", 15)])
 def test_the_timeline_has_few_steps_without_gaps_and_loses_no_event(work, minutes, unit, steps):
     found = events(work, *[(m, n, "downloaded") for n, m in enumerate(minutes)])
     got, times, counts, untimed = found.timeline()
@@ -123,9 +124,10 @@ def test_left_is_what_the_lists_name_what_is_due_and_what_waits_for_encoding(wor
     found = json.loads(full(work, "--json"))
     assert (found["downloads"]["left"], found["encodes"]["left"]) == (5, 2)
     assert found["put_off"] == {"games": 1, "first": "2099-01-01T00:00:00Z"}
-    assert "\nasked again later : 1 (the first on 2099-01-01; RETRY=1 asks now)\n" in full(work)
-    assert found["lists"] == {"2024": 2} and (
-        f"\nlisted, not downloaded : 2 (make run YEAR=2024 WORK={work})\n" in full(work))
+    shown = full(work)
+    assert f"\nasked again later : 1 (the first on 2099-01-01; now: make run RETRY=1 WORK={work})\n" in shown
+    assert found["lists"] == {"2024": 2}
+    assert f"\nlisted, not downloaded : 2 (make run YEAR=2024 WORK={work})\n" in shown
 
 
 def test_of_several_lists_it_is_told_which_are_left_on_one_line(work):
@@ -154,13 +156,43 @@ def test_time_left_is_by_the_last_run_or_else_by_delay(work):
     assert found["last_event"] == at(30)
 
 
+def test_logs_that_were_imported_in_a_minute_do_not_make_a_download_quick(work):
+    found = overview.gather(work, events(work, (0, 1, "corrupt"), (0, 2, "downloaded"), *(
+        (1, n, "downloaded") for n in range(3, 3000))))
+    assert found["downloads"]["per_hour"] == 720 and not found["downloads"]["measured"]
+
+
+def test_time_left_to_encode_is_by_the_work_that_encoding_was_however_slowly_the_games_came(work):
+    downloaded(work, 9, log(9))
+    put_shard(work, {1: 3, 2: 4})
+    assert overview.gather(work, History(work))["encodes"] == {
+        "left": 1, "per_hour": None, "measured": False, "seconds_left": None}
+    edit_meta(work, lambda meta: meta.update(seconds={"encode": 40, "write": 2}))
+    events(work, (0, 1, "corrupt"), (0, 1, "encoded"), (600, 2, "corrupt"), (600, 2, "encoded"))
+    for jobs, seconds in (("1", 20), ("4", 5), ("100", 1)):  # the one that writes goes no faster for it
+        found = json.loads(script("manifest-status", "--work", work, "--json", settings={"JOBS": jobs}).stdout)
+        assert found["encodes"]["seconds_left"] == seconds and found["encodes"]["measured"]
+    assert "left to encode : 1, 20 s (180 an hour by the last shards)\n" in script(
+        "manifest-status", "--work", work, "--full", settings={"JOBS": "1"}).stdout
+
+
 def test_a_run_is_at_work_while_it_holds_the_lock_and_no_moment_longer(work):
     event(work, 5, status="duplicate", ts=now())
     assert f"last event : {now()[:10]}" in full(work) and "no run is at work" in full(work)
     shown = script("with-lock", "--work", work, "--", sys.executable, ROOT / "bin" / "manifest-status", "--work", work,
                    "--json")
-    assert json.loads(shown.stdout)["at_work"] is True
+    shown = json.loads(shown.stdout)
+    assert shown["at_work"] is True and shown["run"]["command"].startswith(sys.executable)
     assert json.loads(full(work, "--json"))["at_work"] is False and "no run is at work" in full(work)
+
+
+def test_a_run_that_is_at_work_is_told_by_its_command_and_number(work):
+    settings = {"MAKELEVEL": "1", "GOALS": "run", "MAKEFLAGS": f"s -- YEAR=2024 WORK={work} http_proxy=u:secret@x"}
+    done = script("with-lock", "--work", work, "--", sys.executable, ROOT / "bin" / "manifest-status", "--work", work,
+                  "--full", settings=settings)
+    (line,) = re.findall("^at work : (.*)", done.stdout, re.M)
+    assert re.fullmatch(r"make run YEAR=2024, pid \d+ on \S+, since \d{4}-\S+Z", line)
+    assert "no run is at work" not in done.stdout and "secret" not in done.stdout
 
 
 def test_shards_are_told_as_check_tells_them(work):
@@ -237,10 +269,10 @@ def test_a_watch_without_a_pause_is_wrong_usage(work, seconds):
     (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (99_950, "100 kB"), (999_600, "1.0 MB"), (520e6, "520 MB"),
     (1.25e12, "1.2 TB"), (5e15, "5000 TB")])
 def test_sizes_have_two_or_three_digits(n, text):
-    assert overview.size(n) == text
+    assert units.size(n) == text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [
     (0, "0 s"), (59, "59 s"), (3599, "59 min"), (3 * 3600 + 60, "3 h 01 min"), (90_000, "1 d 01 h")])
 def test_durations_have_two_units(seconds, text):
-    assert overview.duration(seconds) == text
+    assert units.duration(seconds) == text

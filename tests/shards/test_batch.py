@@ -182,7 +182,7 @@ def test_a_consumer_that_stops_early_leaves_nothing_half_done(work, encoder):
     run = Batch(work, Manifest(work), 4).run(ids)
     assert next(run) == ids[0]
     run.close()
-    assert in_cache(work) == ["shard_00000"] and findings(work)[0] == {"shard_00000": ("ok", 0)}
+    assert in_cache(work) == ["index.json", "shard_00000"] and findings(work)[0] == {"shard_00000": ("ok", 0)}
     assert encode(work, ids)[0] == ids[2:]
 
 

@@ -3,13 +3,20 @@
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
+import faulty
 import numpy as np
 import pytest
-from support import SHARD, edit_meta, event, game, put_shard
+from flows import ROOT, environment
+from support import SHARD, downloaded, edit_meta, event, game, log, put_shard
 
 from lib.manifest import Manifest
 from lib.shards import index, reading
+from lib.shards.batch import Batch
 from lib.store import files, workdir
 
 
@@ -126,3 +133,72 @@ def test_dtypes_are_those_of_the_files(work):
     put_shard(work, {0: 2})
     for name, text in build(work)[0]["schema"]["dtypes"].items():
         assert np.load(workdir.path(work, "cache", SHARD, f"{name}.npy")).dtype == np.dtype(text)
+
+
+# While shards land
+
+def spans(work):
+    """shard -> row ranges, as cache/index.json has them."""
+    with open(workdir.path(work, "cache", "index.json")) as f:
+        return json.load(f)["row_ranges"]
+
+
+def test_a_run_that_is_killed_after_its_first_shard_leaves_an_index_of_live_rows(tmp_path, logs):
+    work = tmp_path / "w"
+    faulty.ready_to_encode(work, logs)
+    run = subprocess.Popen([sys.executable, ROOT / "bin" / "encode-batch", "--work", work, "--queued", "--jobs", "1",
+                            "--shard-rows", str(faulty.SHARD_ROWS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                           text=True, env=environment())
+    with run:
+        assert run.stdout.readline().strip() in logs  # its shard is in place, and the run waits for more
+        run.send_signal(signal.SIGKILL)
+    built, problems = build(work)
+    assert spans(work) == {name: built["row_ranges"][name] for name in spans(work)} != {} and not problems
+    assert index.check(work, Manifest(work).latest) is None
+
+
+def test_while_many_shards_land_the_index_is_written_at_the_first_and_once_in_a_while(work, encoder, monkeypatch):
+    written = []
+    monkeypatch.setattr("lib.shards.index.rebuild", lambda *args, do=index.rebuild: written.append(1) or do(*args))
+    games = [downloaded(work, n, log(n, 2)) for n in range(40)]
+    for n, _ in enumerate(Batch(work, Manifest(work), 2).run(iter(games))):
+        if n == 30:
+            past = time.time() - 61
+            os.utime(workdir.path(work, "cache", "index.json"), (past, past))
+    assert len(written) == 2 and len(spans(work)) == 32 and len(reading.names(work)) == 40
+
+
+def test_of_a_large_cache_it_is_written_less_often(work, monkeypatch):
+    put_shard(work, {0: 2})
+    index.rebuild(work, Manifest(work).latest)
+    manifest, before = Manifest(work), os.stat(workdir.path(work, "cache", "index.json")).st_ino
+    manifest.claims |= {f"shard_{n:05d}": {} for n in range(1, 3670)}
+    put_shard(work, {1: 2})
+    for age, changed in ((100, False), (200, True)):
+        past = time.time() - age
+        os.utime(workdir.path(work, "cache", "index.json"), (past, past))
+        index.keep_up(work, manifest)
+        assert (os.stat(workdir.path(work, "cache", "index.json")).st_ino != before) == changed
+
+
+def test_a_run_that_begins_without_an_index_writes_it_before_its_first_shard(work, encoder):
+    put_shard(work, {0: 2})
+    downloaded(work, 1, log(1, 2))
+    run = Batch(work, Manifest(work), 1000).run(iter([game(1)]))
+    assert not os.path.exists(workdir.path(work, "cache", "index.json"))
+    next(run)
+    run.close()
+    assert spans(work) == {"shard_00000": [[0, 2]]}
+
+
+@pytest.mark.parametrize("trouble", ["foreign", "no place"])
+def test_what_keeps_the_index_from_being_written_stops_no_encoding(work, encoder, trouble):
+    put_shard(work, {0: 2})
+    if trouble == "foreign":
+        edit_meta(work, lambda meta: meta.update(schema_version=99))
+    else:
+        os.mkdir(workdir.path(work, "cache", "index.json"))
+        past = time.time() - 61
+        os.utime(workdir.path(work, "cache", "index.json"), (past, past))
+    downloaded(work, 1, log(1, 2))
+    assert list(Batch(work, Manifest(work), 1000, only=[game(1)]).run(iter([game(1)]))) == [game(1)]

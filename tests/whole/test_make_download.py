@@ -324,7 +324,8 @@ def test_of_two_runs_on_one_work_directory_one_is_busy(tmp_path):
         while not list((work / "xml").glob("2*")):
             time.sleep(0.05)
         second = run(work, url)
-        assert second.returncode == 2 and "busy: a run is at work" in second.stderr and "Error 75" in second.stderr
+        assert second.returncode == 2 and f"busy: a run is at work on {work} (make run " in second.stderr
+        assert f" {YEAR}, pid {first.pid} on " in second.stderr and "Error 75" in second.stderr
         assert first.wait() == 0
     assert len(cache(work)) == 5
 

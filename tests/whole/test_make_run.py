@@ -182,6 +182,23 @@ def test_a_file_whose_name_is_no_game_id_is_reported_and_never_touched(work):
     assert "foreign\tnotes.txt" in make("check", f"WORK={work}").stdout
 
 
+@pytest.mark.parametrize("quiet", [["-s"], ["--silent"], ["-sk"]])
+def test_a_quiet_run_that_finds_another_at_work_is_silent_and_well_and_a_loud_one_says_who_it_is(tmp_path, quiet):
+    holder = subprocess.Popen([ROOT / "bin" / "with-lock", "--create", "--work", tmp_path / "w", "--", "sh", "-c",
+                               "echo; exec sleep 60"], env=environment(), stdout=subprocess.PIPE)
+    with holder:
+        holder.stdout.readline()
+        loud, silent = make("run", f"WORK={tmp_path / 'w'}"), make(*quiet, "run", f"WORK={tmp_path / 'w'}")
+        script_of_theirs = script("with-lock", "--work", tmp_path / "w", "--", "true")
+        compacted = make(*quiet, "compact", f"WORK={tmp_path / 'w'}")
+        holder.kill()
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
+    told = f"with-lock: busy: a run is at work on {tmp_path / 'w'} (sh -c 'echo; exec sleep 60', pid {holder.pid} on "
+    assert loud.returncode == 2 and loud.stderr.startswith(told) and loud.stderr.count("\n") == 2
+    assert script_of_theirs.returncode == 75 and script_of_theirs.stderr.startswith(told)
+    assert compacted.returncode == 2 and compacted.stderr.startswith(told)  # nobody does that
+
+
 TARGETS = ["status", "watch", "check", "report", "rebuild-index", "compact", "recover", "purge", "export-mjai", "help"]
 
 
