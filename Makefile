@@ -36,7 +36,7 @@ run: venv settings  ## check, adopt, download, encode, index, status: everything
 check: venv settings  ## hold files and shards against the manifest; REPAIR=1 moves damaged XML files to trash/, queues what is lost
 	@status=0; $(SPREAD)bin/verify-xml $(QUIET) --all </dev/null 2>&1 || status=$$?; \
 	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; \
-	  bin/rebuild-index $(if $(filter 1,$(REPAIR)),$(QUIET),--check) 2>&1 || status=$$?; exit $$status
+	  bin/rebuild-index $(QUIET) --check 2>&1 || status=$$?; exit $$status
 
 status: venv settings  ## games by their state, shards, disk use, what is left to do, why games failed
 	@bin/manifest-status --full
@@ -103,15 +103,12 @@ torture: venv settings  ## kill and fail every script, some fifteen minutes, and
 	@.venv/bin/python tests/torture.py
 
 help:  ## list targets, and settings with their values as they are now
-	@echo 'make TARGET [KEY=value …]'; echo; echo targets:
-	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
-	@echo; echo 'settings: their values as they are now, and what they are (config.mk has the defaults):'
 	@PYTHONSAFEPATH= python3 -m lib.cli.makeline help
 
 venv:
 	@bin/make-venv $(if $(filter parquet,$(SHARD_LAYOUT) $(LAYOUT)),parquet)
 settings:
-	+@PYTHONSAFEPATH= python3 -m lib.cli.makeline
+	+@PYTHONSAFEPATH= python3 -m lib.cli.makeline $(QUIET)
 
 # nothing is done for a target that is misspelt, nor for one beside it
 .DEFAULT:

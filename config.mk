@@ -1,4 +1,5 @@
-# Every knob with its default. Layers: this file < environment < `make KEY=value` < a script's own flag.
+# Every knob with its default. Layers: this file < environment < `make KEY=value` < a script's own flag. The environment
+# has REPAIR, RETRY, DEEP and OUTDATED as PAIPU_REPAIR and so on: a cluster may mean something else by the plain names.
 # Scripts called directly read the same defaults from here: one `KEY ?= value  # what it is` a line.
 PYTHON      ?= python3          # the interpreter that makes .venv (3.10 to 3.13)
 WORK        ?= data/tenhou      # work directory: manifest, xml, cache

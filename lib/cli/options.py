@@ -1,8 +1,9 @@
 """The options that several scripts have, each with its setting as the default."""
 
+import os
 
 from ..store.errors import Usage
-from . import helppage, script, settings
+from . import helppage, origins, script, settings
 
 STDIN = "those on stdin, one a line"
 STDIN_OR_ALL = "those that come through a pipe or from a file; if stdin is neither, all"
@@ -55,10 +56,17 @@ def all_switch(p):
     p.add_argument("--all", action="store_true", help="all games, whatever stdin is")
 
 
+def switch(p, flag, name, help):
+    """Add `flag`, whose default is the switch `name`; tell if the environment has that in vain."""
+    p.add_argument(flag, action="store_true", default=settings.switch(name), help=help)
+    if not os.environ.get("MAKELEVEL"):  # else make has told it
+        for line in origins.ignored([name]):
+            script.say(line)
+
+
 def deep_switch(p):
     """Add --deep."""
-    p.add_argument("--deep", action="store_true", default=settings.switch("DEEP"),
-                   help="hash every array of every shard too")
+    switch(p, "--deep", "DEEP", help="hash every array of every shard too")
 
 
 def session_knobs(p):

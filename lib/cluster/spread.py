@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+from ..cli import origins
 from ..cli import settings as cli_settings
 from ..store import files, workdir
 from ..store.errors import Problem
@@ -26,7 +27,7 @@ def command(script, options, work):
     Statuses up to 2 are the script's answer, and the words end with 0. A script that is killed, or cannot be found, and
     a machine without the work directory or this tree's Python fail: another may do better.
     """
-    settings = [f"{name}={cli_settings.get(name)}" for name in _KNOBS]
+    settings = [f"{origins.key(name)}={cli_settings.get(name)}" for name in _KNOBS]
     run = shlex.join(["env", *settings, os.path.join(cli_settings.ROOT, "bin", script), "--work", work, *options])
     python = os.path.join(cli_settings.ROOT, ".venv", "bin", "python")  # a link: what it leads to may not be there
     needed = shlex.join([workdir.path(work, workdir.MANIFEST), *[python] * os.path.exists(python)])

@@ -240,7 +240,7 @@ def test_a_damaged_and_a_lost_file_are_named_and_repair_throws_the_damaged_one_o
     assert shown.returncode == 1 and sorted(shown.stdout.splitlines()) == [f"corrupt\t{A}", f"missing\t{game(4)}"]
     assert "xmls (corrupt) : 1\nxmls (missing) : 1\n" in shown.stderr and "make check REPAIR=1" in shown.stderr
     assert {name: data for name, data in tree(done).items() if name != ".seen"} == before
-    repaired = run("verify-xml", done, settings={"REPAIR": "1"})
+    repaired = run("verify-xml", done, settings={"PAIPU_REPAIR": "1"})
     assert repaired.returncode == 1  # one is still missing
     assert not os.path.exists(os.path.join(done, "xml", f"{A}.txt")) and Manifest(done).latest[A]["status"] == "corrupt"
     assert run("verify-xml", done, A, B, "--repair").returncode == 0

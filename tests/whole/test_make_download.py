@@ -163,7 +163,7 @@ def test_a_server_that_asks_for_hours_is_not_asked_by_any_later_run_before(tmp_p
             assert hours > 700 if "999" in wish() else 5.9 < hours < 6.1
             for name, *args in (["fetch-paipu", B, "--retry"], ["fetch-index", "--year", 2024]):
                 later = script(name, "--work", tmp_path / "b", *args,
-                               settings={"TENHOU_URL": url, "DELAY": "0", "RETRY": "1"})
+                               settings={"TENHOU_URL": url, "DELAY": "0", "PAIPU_RETRY": "1"})
                 assert later.returncode == 1 and later.stderr == (
                     f"{name}: {place} has asked us to stay away until {told[1]} (noted in {path}); "
                     "nothing was asked for\n")
