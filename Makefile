@@ -1,4 +1,7 @@
 # From Tenhou's game logs to training data: rules that chain the scripts in bin/. `make help` lists them.
+ifneq ($(filter 3.%,$(MAKE_VERSION)),)  # that of macOS is of 2006
+$(error needs GNU make 4 or later: brew install make, then gmake $(or $(MAKECMDGOALS),run))
+endif
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += -r
@@ -14,7 +17,7 @@ $(foreach k,WORK IDS YEAR,$(if $(findstring $$,$(value $k)),$(error $k='$(value 
 # for lib/cli/makeline.py, which checks what make was called with
 export GOALS := $(MAKECMDGOALS)
 # the scripts of a run end when the make that the user started ends, however it ends; a number means it only here
-export RUN_PID := $(or $(RUN_PID),$(shell cd /proc 2>/dev/null; echo \
+export RUN_PID := $(or $(RUN_PID),$(shell cd /proc 2>/dev/null || :; echo \
   "$$PPID@$$(cat sys/kernel/random/boot_id 2>/dev/null)/$$(readlink self/ns/pid 2>/dev/null)"))
 export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong
@@ -72,6 +75,7 @@ recover: venv settings  ## rebuild a lost or broken manifest from the shards and
 purge: venv settings  ## empty trash/, where repair and compaction put what they take out
 	@bin/with-lock -- bin/empty-trash $(QUIET)
 
+demo: export MAKE := $(MAKE)
 demo: settings  ## the whole pipeline on self-played games in data/demo, no network needed; under a minute
 	@bin/demo
 
