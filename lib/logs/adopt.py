@@ -77,5 +77,9 @@ def take_in_renamed(work, manifest, name):
         files.sync_dir(os.path.dirname(path))
         append([{**news, "source": f"xml/{name}"}] if news else [])
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)  # its bytes are in their place, or another game's
+            own = workdir.xml(work, game)
+            if path.lower() == own.lower() and os.path.exists(own) and os.path.samefile(path, own):
+                os.rename(path, own)  # capitals make no other name here
+            else:
+                os.unlink(path)  # its bytes are in their place, or another game's
     return game, outcome

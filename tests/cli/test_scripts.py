@@ -18,6 +18,7 @@ from flows import ROOT, environment, script
 from support import downloaded, event, game, in_cache, in_xml, log, put, put_shard, sha, tree
 
 from lib.demo.selfplay import play
+from lib.logs import adopt, place
 from lib.manifest import Manifest
 
 SCRIPTS = sorted(path.name for path in (ROOT / "bin").iterdir())
@@ -277,6 +278,26 @@ def test_a_log_by_the_name_that_it_has_elsewhere_is_adopted_under_its_own_and_un
     record = Manifest(work).latest[A]
     assert (record["sha256"], record["source"]) == (sha(data), f"xml/{name}")
     assert run("verify-xml", work).stdout == ""
+
+
+def test_a_log_whose_name_differs_in_capitals_only_is_not_removed_where_both_are_one_name(work, monkeypatch):
+    """As on the disk of a Mac: what is written to the one is found under the other."""
+    own, other = os.path.join(work, "xml", f"{A}.txt"), os.path.join(work, "xml", f"{A.upper()}.TXT")
+    with open(other, "wb") as f:
+        f.write(log(1))
+    put = place.put
+
+    def put_and_both_are_one(*args):
+        found = put(*args)
+        os.unlink(other)
+        os.link(own, other)
+        return found
+
+    removed, unlink = [], os.unlink
+    monkeypatch.setattr(place, "put", put_and_both_are_one)
+    monkeypatch.setattr(os, "unlink", lambda path: removed.append(path) or unlink(path))
+    assert adopt.take_in_renamed(work, Manifest(work), f"{A.upper()}.TXT") == (A, "downloaded")
+    assert removed == [other] and os.path.exists(own)  # what the test removed itself
 
 
 @pytest.mark.parametrize(("data", "why"), [
