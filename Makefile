@@ -1,4 +1,7 @@
 # From Tenhou's game logs to training data: these rules call the scripts in bin/. `make help` lists them.
+ifneq ($(filter 3.%,$(MAKE_VERSION)),)  # macOS comes with make 3.81 of 2006
+$(error needs GNU make 4 or later: brew install make, then gmake $(or $(MAKECMDGOALS),run))
+endif
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += -r
@@ -15,7 +18,7 @@ $(foreach k,WORK IDS YEAR,$(if $(findstring $$,$(value $k)),$(error $k='$(value 
 export GOALS := $(MAKECMDGOALS)
 # When the make that the user started ends, for whatever reason, its scripts end too. Its process number means nothing on
 # another machine or in another container, so it comes with their ids.
-export RUN_PID := $(or $(RUN_PID),$(shell cd /proc 2>/dev/null; echo \
+export RUN_PID := $(or $(RUN_PID),$(shell cd /proc 2>/dev/null || :; echo \
   "$$PPID@$$(cat sys/kernel/random/boot_id 2>/dev/null)/$$(readlink self/ns/pid 2>/dev/null)"))
 export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong. A run that finds another one at
@@ -39,7 +42,7 @@ run: venv settings  ## do everything that is left: check, adopt, download, encod
 check: venv settings  ## compare files and shards with the manifest; REPAIR=1 moves damaged XML files to trash/, queues lost games
 	@status=0; $(SPREAD)bin/verify-xml $(QUIET) --all </dev/null 2>&1 || status=$$?; \
 	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; \
-	  bin/rebuild-index $(if $(filter 1,$(REPAIR)),$(QUIET),--check) 2>&1 || status=$$?; exit $$status
+	  bin/rebuild-index $(QUIET) --check 2>&1 || status=$$?; exit $$status
 
 status: venv settings  ## show games by status, shards, disk use, what is left to do, why games failed
 	@bin/manifest-status --full
@@ -75,6 +78,7 @@ recover: venv settings  ## rebuild a lost or damaged manifest from the shards an
 purge: venv settings  ## empty trash/, where repair and compaction move files; a log that is the only copy of its game stays
 	@bin/with-lock -- bin/empty-trash $(QUIET)
 
+demo: export MAKE := $(MAKE)
 demo: settings  ## show the whole pipeline on self-played games in data/demo, no network needed; under a minute
 	@bin/demo
 
@@ -106,15 +110,12 @@ torture: venv settings  ## kill every script and fail its calls for fifteen minu
 	@.venv/bin/python tests/torture.py
 
 help:  ## list the targets, and the settings with their current values
-	@echo 'make TARGET [KEY=value …]'; echo; echo targets:
-	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
-	@echo; echo 'settings, with their current values (config.mk has the defaults):'
 	@PYTHONSAFEPATH= python3 -m lib.cli.makeline help
 
 venv:
 	@bin/make-venv $(if $(filter parquet,$(SHARD_LAYOUT) $(LAYOUT)),parquet)
 settings:
-	+@PYTHONSAFEPATH= python3 -m lib.cli.makeline
+	+@PYTHONSAFEPATH= python3 -m lib.cli.makeline $(QUIET)
 
 # if a target is misspelt, do nothing, also not for the other targets
 .DEFAULT:

@@ -1,4 +1,6 @@
 # All settings with their defaults. The environment overrides this file, `make KEY=value` both, a script's flag all.
+# In the environment REPAIR, RETRY, DEEP and OUTDATED are called PAIPU_REPAIR and so on, because a cluster may use the
+# plain names for something else.
 # Scripts that you call directly read this file too; so each setting is one line: KEY ?= value  # what it is
 PYTHON      ?= python3          # the Python that makes .venv (3.10 to 3.13)
 WORK        ?= data/tenhou      # work directory: manifest, xml, cache

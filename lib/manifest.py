@@ -230,7 +230,7 @@ class Manifest:
                 written = 0
                 while written < len(data):
                     written += os.write(fd, data[written:])
-                os.fsync(fd)
+                files.sync(fd)
         except BaseException:
             os.ftruncate(fd, size)
             raise

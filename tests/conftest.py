@@ -12,7 +12,7 @@ import faulty
 import hypothesis
 import support
 
-from lib.cli import settings
+from lib.cli import origins, settings
 from lib.store import workdir
 
 # examples may be slow on a busy machine: that is no failure
@@ -23,7 +23,7 @@ hypothesis.settings.load_profile("ours")
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch):
     """No knob of the one who runs the tests gets into them, nor a WORK of theirs into harm's way."""
-    for name in [*settings.defaults(), "RUN_PID"]:
+    for name in [*settings.defaults(), *map(origins.key, origins.SWITCHES), "RUN_PID", "MAKEFLAGS", "MAKELEVEL"]:
         monkeypatch.delenv(name, raising=False)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.cli import origins
 from lib.cli import settings as cli_settings
 from lib.rows import schema
 from lib.store import locks
@@ -18,7 +19,8 @@ from lib.store import locks
 ROOT = Path(__file__).resolve().parent.parent
 # an address where no server listens; tests that run at the same time have one each, since one process at a time may ask
 NOBODY = f"http://127.0.0.1:{9 + int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:])}"
-_KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
+_KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL",
+          *map(origins.key, origins.SWITCHES)}
 
 
 def environment(**settings):

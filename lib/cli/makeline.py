@@ -1,6 +1,7 @@
 """What make was called with: settings and targets, checked before anything is done.
 
-`python3 -m lib.cli.makeline` does it, as the first step of each target; with `help` it lists the settings instead.
+`python3 -m lib.cli.makeline` does it, as the first step of each target, and tells which settings the environment has
+(with --quiet only those that it has in vain); with `help` it lists targets and settings instead.
 """
 
 import os
@@ -9,7 +10,7 @@ import shlex
 import sys
 
 from ..store.errors import Problem, Usage
-from . import settings
+from . import origins, settings
 
 # variables that make accepts on its command line although config.mk does not have them
 _OTHERS = {"RUN_PID", "LAYOUT", "TORTURE", "TORCH", "PYTEST_ARGS", "PARALLEL_SSH", "MAKEFLAGS", "SHELL", "TMPDIR",
@@ -20,28 +21,18 @@ _INSIDE = {"check", "status", "watch", "report", "export-mjai", "rebuild-index",
 _WHAT = "YEAR", "IDS", "FROM", "MAX_NEW", "REPAIR", "OUTDATED", "LAYOUT"  # settings that say what make is to do
 
 
-def given(makeflags):
-    """name -> value, as the user wrote it, of the variables on make's command line, which MAKEFLAGS ends with."""
-    _, dashes, words = f" {makeflags}".partition(" -- ")
-    found = {}
-    for word in re.findall(r"(?:\\.|[^\s\\])+", words) if dashes else []:
-        name, _, value = re.sub(r"\\(.)", r"\1", word).partition("=")
-        found[name.rstrip(":+?")] = value.replace("$$", "$").strip()
-    return found
-
-
 def called():
     """The command line of the make that started this script, as far as it says what is done: `make run YEAR=2024`; ''
     if none did."""
-    goals, found = os.environ.get("GOALS", "").split(), given(os.environ.get("MAKEFLAGS", ""))
+    found = origins.on_make_line()
     words = (f"{name}={found[name]}" for name in _WHAT if found.get(name))
-    return shlex.join(["make", *goals, *words]) if os.environ.get("MAKELEVEL") and goals else ""
+    return shlex.join(["make", *goals(), *words]) if os.environ.get("MAKELEVEL") and goals() else ""
 
 
 def targets():
-    """The targets of the Makefile."""
+    """name -> what it does, of the targets of the Makefile."""
     with open(os.path.join(settings.ROOT, "Makefile"), encoding="utf-8") as f:
-        return set(re.findall(r"^([a-z-]+):.*  ## ", f.read(), re.M))
+        return dict(re.findall(r"^([a-z-]+):.*  ## (.*)", f.read(), re.M))
 
 
 def goals():
@@ -54,7 +45,7 @@ def check():
     written."""
     if os.environ.get("MAKELEVEL") != "1":
         return  # a make that another Makefile calls is given variables that are not meant for it
-    line = given(os.environ.get("MAKEFLAGS", ""))
+    line = origins.on_make_line()
     for name in line:
         if name not in settings.defaults() and name not in _OTHERS:
             raise Usage(f"{name} is not a setting; to list the settings: make help")
@@ -74,10 +65,22 @@ def check_work():
         raise Problem(f"{settings.get('WORK')}: no such work directory")
 
 
+def told(quiet):
+    """Yield lines about what the environment has of our settings; if `quiet`, only about what does not count."""
+    found = {} if quiet else origins.environment(settings.defaults())
+    if found:
+        words = " ".join(f"{name}={shlex.quote(ascii(text)[1:-1])}" for name, text in found.items())
+        yield f"settings: {words} from the environment"
+    yield from (f"settings: {line}" for line in origins.ignored())
+
+
 def listing():
-    """Yield lines about all settings: their values as they are now, and what they are."""
-    for name, default, what in settings.knobs():
-        value = os.environ.get(name, default).strip() or "-"
+    """Yield lines about all targets, and all settings: their values as they are now, and what they are."""
+    yield "make TARGET [KEY=value …]\n\ntargets:"
+    yield from (f"  {name:15} {what}" for name, what in targets().items())
+    yield "\nsettings, with their current values (config.mk has the defaults):"
+    for name, _, what in settings.knobs():
+        value = settings.get(name) or "-"
         if len(value) > 14:
             yield f"  {name:15} {value}"
             value = name = ""
@@ -85,6 +88,8 @@ def listing():
 
 
 if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         check()
         if sys.argv[1:] == ["help"]:
@@ -92,6 +97,7 @@ if __name__ == "__main__":
         else:
             settings.check()
             check_work()
+            print(*(f"{line}\n" for line in told("--quiet" in sys.argv)), sep="", end="", file=sys.stderr)
     except Problem as e:
         print(e, file=sys.stderr)
         sys.exit(e.status)

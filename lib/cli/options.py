@@ -1,7 +1,9 @@
 """The options that several scripts have; the default of each is its setting."""
 
+import os
+
 from ..store.errors import Usage
-from . import helppage, script, settings
+from . import helppage, origins, script, settings
 
 STDIN = "without any, those on stdin, one a line"
 STDIN_OR_ALL = "without any, those from a pipe or file on stdin; if stdin is neither, all"
@@ -54,10 +56,17 @@ def all_switch(p):
     p.add_argument("--all", action="store_true", help="all games, whatever comes on stdin")
 
 
+def switch(p, flag, name, help):
+    """Add `flag`, whose default is the switch `name`; tell if the environment has that in vain."""
+    p.add_argument(flag, action="store_true", default=settings.switch(name), help=help)
+    if not os.environ.get("MAKELEVEL"):  # else make has told it
+        for line in origins.ignored([name]):
+            script.say(line)
+
+
 def deep_switch(p):
     """Add --deep."""
-    p.add_argument("--deep", action="store_true", default=settings.switch("DEEP"),
-                   help="also hash every array of every shard")
+    switch(p, "--deep", "DEEP", help="also hash every array of every shard")
 
 
 def session_knobs(p):

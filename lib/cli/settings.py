@@ -1,4 +1,5 @@
-"""Settings: the environment overrides the defaults of config.mk, and the flags of a script override both.
+"""Settings: the environment overrides the defaults of config.mk (of switches see lib/cli/origins.py), and the flags of a
+script override both.
 
 This module knows which values each setting may have.
 """
@@ -11,11 +12,12 @@ import shlex
 import urllib.parse
 
 from ..store.errors import Usage
+from . import origins
 
 NUMBERS = {"MAX_NEW": (int, 0), "DELAY": (float, 0), "TIMEOUT": (float, 0.01), "MAX_REFUSALS": (int, 1),
            "SHARD_ROWS": (int, 1), "JUDGE": (int, 1), "JOBS": (int, 1), "PIECE": (int, 1)}  # type, smallest value
 CHOICES = {"SHARD_LAYOUT": ("dense", "parquet"), "DISTRIBUTE": ("local", "parallel", "slurm"),
-           **dict.fromkeys(("RETRY", "REPAIR", "DEEP", "OUTDATED"), ("", "0", "1"))}
+           **dict.fromkeys(origins.SWITCHES, ("", "0", "1"))}
 JAPAN = datetime.timezone(datetime.timedelta(hours=9))  # Tenhou's clock
 MIN_DELAY = 1  # seconds, for every server but one on this machine
 _MOST = 10 ** 9  # the largest number that a setting may be
@@ -38,7 +40,7 @@ def defaults():
 
 def get(name):
     """The setting as text: from the environment if it is set there, else the default of config.mk."""
-    return os.environ.get(name, "").strip() or defaults()[name]
+    return origins.value(name) or defaults()[name]
 
 
 def work():

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+from ..cli import origins
 from ..cli import settings as cli_settings
 from ..store import files, wording, workdir
 from ..store.errors import Problem
@@ -33,7 +34,7 @@ def command(script, options, work):
     If the script ends with a status up to 2, the command ends with 0. If the script is killed or cannot be found, or the
     machine has no work directory or no Python of this tree, the command fails: another machine may do better.
     """
-    settings = [f"{name}={cli_settings.get(name)}" for name in _KNOBS]
+    settings = [f"{origins.key(name)}={cli_settings.get(name)}" for name in _KNOBS]
     run = shlex.join(["env", *settings, os.path.join(cli_settings.ROOT, "bin", script), "--work", work, *options])
     python = os.path.join(cli_settings.ROOT, ".venv", "bin", "python")  # a link: its target may be missing there
     needed = shlex.join([workdir.path(work, workdir.MANIFEST), *[python] * os.path.exists(python)])

@@ -85,7 +85,11 @@ class Fetcher:
     def _settle_refused(self):
         """The server has answered, so it refused single games only: they have failed."""
         for game, fault in self._refused:
-            self._fail(game, fault)
+            if fault.kind == "unreachable":  # nobody was asked for it
+                self.tally["left for later"] += 1
+                self.session.say(f"{game}: {fault}; left for the next run")
+            else:
+                self._fail(game, fault)
         self._refused.clear()
 
     def _put_off_refused(self):

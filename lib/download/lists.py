@@ -80,17 +80,16 @@ def fetch_lists(session, work, year):
     """
     if last_look(work):
         return 0, 0
-    stamp = _stamp(work)
-    files.write(stamp, b"it was interrupted")
+    _put_stamp(work, "it was interrupted")
     try:
         fetched, failed = _fetch_lists(session, work, year)
     except Busy:
-        os.unlink(stamp)  # nothing was requested
+        os.unlink(_stamp(work))  # nothing was requested
         raise
     except (Fault, Problem) as e:
-        files.write(stamp, str(e).encode())
+        _put_stamp(work, str(e))
         raise
-    files.write(stamp, f"{wording.count(failed, 'list')} could not be downloaded".encode() if failed else b"")
+    _put_stamp(work, f"{wording.count(failed, 'list')} could not be downloaded" if failed else "")
     return fetched, failed
 
 
@@ -102,7 +101,13 @@ def last_look(work):
             looked, what = os.fstat(f.fileno()).st_mtime, f.read()
     except FileNotFoundError:
         return None
-    return (looked + LOOK_EVERY, what) if 0 <= time.time() - looked < LOOK_EVERY else None
+    # a clock that was set back by more than that must not keep us from looking for years
+    return (looked + LOOK_EVERY, what) if abs(time.time() - looked) < LOOK_EVERY else None
+
+
+def _put_stamp(work, what):
+    files.write(_stamp(work), what.encode())
+    os.utime(_stamp(work), (time.time(),) * 2)  # by our own clock: that of a file server may be another
 
 
 def _stamp(work):

@@ -14,7 +14,7 @@ import requests
 from ..cli import settings
 from ..store.clock import utc
 from ..store.errors import Problem
-from . import pause
+from . import pause, proxies
 
 _REDIRECTS = 3
 ATTEMPTS = 3  # for a passing fault; two for 429 and 503, one for 403 and 404
@@ -126,6 +126,8 @@ class Session:
                 if r.is_redirect:
                     return r
                 if r.status_code not in (200, 206):
+                    if r.status_code in proxies.GATEWAY and (proxy := proxies.of(url)):
+                        raise Fault("unreachable", f"{proxy}: {proxies.answer(r.status_code)}", r.status_code)
                     kind = "refused" if r.status_code in (403, 404, 429, 503) else "passing"
                     what = "HTTP 429 too many requests" if r.status_code == 429 else f"HTTP {r.status_code}"
                     raise Fault(kind, what, r.status_code, self._retry_after(r))
@@ -139,19 +141,26 @@ class Session:
                         raise Fault("passing", f"body of more than {limit} bytes")
                     sink(chunk)
                 return r
-        except requests.exceptions.Timeout:
-            raise Fault("passing", f"timed out after {self.timeout:g} s") from None
-        except requests.exceptions.ChunkedEncodingError as e:
-            raise Fault("passing", _why(e)) from None
-        except requests.exceptions.ConnectionError as e:
-            if _cause(e, "ReadTimeoutError", TimeoutError):
-                raise Fault("passing", f"timed out after {self.timeout:g} s") from None
-            away = "NewConnectionError", "NameResolutionError", ConnectionRefusedError, "SSLError", "ProxyError"
-            raise Fault("unreachable" if _cause(e, *away) else "passing", _why(e)) from None
         except requests.exceptions.RequestException as e:
-            raise Fault("passing", f"no usable answer: {type(e).__name__}: {e}"[:200]) from None
+            raise self._fault(e, proxies.of(url)) from None
         except ValueError:  # requests parses a redirect too
             raise Problem(f"{self.host} redirects to something that is not an address") from None
+
+    def _fault(self, error, proxy):
+        """What a request that raised `error` comes to, as a Fault; raises Problem for a proxy that is of no use."""
+        if proxy and (why := proxies.why_unusable(error)):
+            raise Problem(f"{proxy}: {why}; unset it, or have no_proxy={self.host} go around it")
+        if isinstance(error, requests.exceptions.ChunkedEncodingError):
+            return Fault("passing", _why(error))
+        if proxy and (_cause(error, "ProxyError") or _is_lost(error)):  # lost by whom nobody can tell
+            status = proxies.refusal(error)
+            return Fault("unreachable", f"{proxy}: {proxies.answer(status) if status else _why(error)}", status)
+        if isinstance(error, requests.exceptions.Timeout) or _cause(error, "ReadTimeoutError", TimeoutError):
+            return Fault("passing", f"timed out after {self.timeout:g} s")
+        if isinstance(error, requests.exceptions.ConnectionError):
+            away = "NewConnectionError", "NameResolutionError", ConnectionRefusedError, "SSLError", "ProxyError"
+            return Fault("unreachable" if _cause(error, *away) else "passing", _why(error))
+        return Fault("passing", f"no usable answer: {type(error).__name__}: {error}"[:200])
 
     def _retry_after(self, response):
         text = response.headers.get("Retry-After", "").strip()
@@ -203,6 +212,12 @@ def _in_time(seconds):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _is_lost(error):
+    """True if a connection ended before there was an answer."""
+    return (isinstance(error, requests.exceptions.ConnectionError)
+            and not isinstance(error, requests.exceptions.Timeout) and not _cause(error, TimeoutError))
 
 
 def _cause(error, *kinds):

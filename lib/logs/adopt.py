@@ -78,5 +78,9 @@ def take_in_renamed(work, manifest, name):
         files.sync_dir(os.path.dirname(path))
         append([{**news, "source": f"xml/{name}"}] if news else [])
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)  # the same bytes are in their place, as this game's log or another's
+            own = workdir.xml(work, game)
+            if path.lower() == own.lower() and os.path.exists(own) and os.path.samefile(path, own):
+                os.rename(path, own)  # on this file system both names mean one file
+            else:
+                os.unlink(path)  # the same bytes are in their place, as this game's log or another's
     return game, outcome

@@ -3,6 +3,7 @@ files are written here."""
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import secrets
@@ -64,12 +65,24 @@ def reading(path):
         raise
 
 
+def sync(fd):
+    """fsync a file or directory. The fsync of macOS leaves what it writes in the memory of the disk, so there the disk
+    writes out all of that too, also what came by os.fsync before."""
+    os.fsync(fd)
+    if hasattr(fcntl, "F_FULLFSYNC"):
+        try:
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        except OSError as e:
+            if e.errno not in (errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY):
+                raise  # else it is the disk of another machine, say
+
+
 def sync_dir(path):
-    """fsync a directory, so that the names in it are still there after a power loss."""
+    """fsync a directory, so that the names in it, and what was fsynced before, are still there after a power loss."""
     fd = os.open(path or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with naming(path):
-            os.fsync(fd)
+            sync(fd)
     finally:
         os.close(fd)
 
@@ -212,7 +225,7 @@ def open_regular(path):
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as e:
-        if e.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+        if e.errno in (errno.ELOOP, errno.ENXIO, errno.EOPNOTSUPP):  # a link, a socket, a socket of macOS
             raise FileNotFoundError(errno.ENOENT, "not a regular file", path) from None
         raise
     if not stat.S_ISREG(os.fstat(fd).st_mode):

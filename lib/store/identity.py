@@ -109,7 +109,7 @@ def _mark(work, folder, known):
     except FileExistsError:
         pass
     except OSError as e:
-        if e.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+        if e.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
         os.rename(temporary, path)  # a file system without links
     finally:

@@ -18,6 +18,7 @@ from flows import ROOT, environment, script
 from support import downloaded, event, game, in_cache, in_xml, log, put, put_shard, sha, tree
 
 from lib.demo.selfplay import play
+from lib.logs import adopt, place
 from lib.manifest import Manifest
 
 SCRIPTS = sorted(path.name for path in (ROOT / "bin").iterdir())
@@ -240,7 +241,7 @@ def test_a_damaged_and_a_lost_file_are_named_and_repair_throws_the_damaged_one_o
     assert shown.returncode == 1 and sorted(shown.stdout.splitlines()) == [f"corrupt\t{A}", f"missing\t{game(4)}"]
     assert "xmls (corrupt) : 1\nxmls (missing) : 1\n" in shown.stderr and "make check REPAIR=1" in shown.stderr
     assert {name: data for name, data in tree(done).items() if name != ".seen"} == before
-    repaired = run("verify-xml", done, settings={"REPAIR": "1"})
+    repaired = run("verify-xml", done, settings={"PAIPU_REPAIR": "1"})
     assert repaired.returncode == 1  # one is still missing
     assert not os.path.exists(os.path.join(done, "xml", f"{A}.txt")) and Manifest(done).latest[A]["status"] == "corrupt"
     assert run("verify-xml", done, A, B, "--repair").returncode == 0
@@ -277,6 +278,26 @@ def test_a_log_by_the_name_that_it_has_elsewhere_is_adopted_under_its_own_and_un
     record = Manifest(work).latest[A]
     assert (record["sha256"], record["source"]) == (sha(data), f"xml/{name}")
     assert run("verify-xml", work).stdout == ""
+
+
+def test_a_log_whose_name_differs_in_capitals_only_is_not_removed_where_both_are_one_name(work, monkeypatch):
+    """As on the disk of a Mac: what is written to the one is found under the other."""
+    own, other = os.path.join(work, "xml", f"{A}.txt"), os.path.join(work, "xml", f"{A.upper()}.TXT")
+    with open(other, "wb") as f:
+        f.write(log(1))
+    put = place.put
+
+    def put_and_both_are_one(*args):
+        found = put(*args)
+        os.unlink(other)
+        os.link(own, other)
+        return found
+
+    removed, unlink = [], os.unlink
+    monkeypatch.setattr(place, "put", put_and_both_are_one)
+    monkeypatch.setattr(os, "unlink", lambda path: removed.append(path) or unlink(path))
+    assert adopt.take_in_renamed(work, Manifest(work), f"{A.upper()}.TXT") == (A, "downloaded")
+    assert removed == [other] and os.path.exists(own)  # what the test removed itself
 
 
 @pytest.mark.parametrize(("data", "why"), [

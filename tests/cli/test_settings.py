@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from flows import ROOT
 
-from lib.cli import settings
+from lib.cli import origins, settings
 from lib.shards import layouts
 from lib.store.errors import Usage
 
@@ -96,7 +96,8 @@ WRONG = ["YEAR=20x4", "YEAR=1999", "YEAR=2098", "DELAY=abc", "DELAY=0.5", "MAX_N
 @pytest.mark.parametrize("setting", WRONG)
 def test_a_setting_that_cannot_be_is_refused_and_named(monkeypatch, setting):
     settings.check()
-    monkeypatch.setenv(*setting.split("=", 1))
+    name, value = setting.split("=", 1)
+    monkeypatch.setenv(origins.key(name), value)
     with pytest.raises(Usage, match=re.escape(setting) + ": "):
         settings.check()
 
@@ -110,5 +111,5 @@ def test_every_knob_but_paths_and_names_has_values_that_are_refused():
 @pytest.mark.parametrize("name", ["REPAIR", "DEEP", "RETRY", "OUTDATED"])
 def test_a_switch_is_on_with_1_only_and_off_with_0(monkeypatch, name):
     for value, on in (("", False), ("0", False), ("1", True)):
-        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(f"PAIPU_{name}", value)
         assert settings.switch(name) is on

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import resource
@@ -10,7 +11,9 @@ import sys
 
 import pytest
 from flows import ROOT
+from support import game
 
+from lib.manifest import Manifest
 from lib.store import files
 
 
@@ -194,3 +197,33 @@ def test_a_file_like_another_has_its_mode_and_its_group(tmp_path):
     with files.atomic_write(str(path), os.stat(path)) as f:
         f.write(b"new")
     assert (path.stat().st_mode & 0o7777, path.stat().st_gid, path.read_bytes()) == (0o640, group, b"new")
+
+
+@pytest.fixture
+def full_syncs(monkeypatch):
+    """The names of what is synced down to the disk's own memory, as macOS can."""
+    found = []
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", lambda fd, what: found.append((os.readlink(f"/proc/self/fd/{fd}"), what)))
+    return found
+
+
+def test_on_macos_a_directory_and_an_event_are_synced_down_to_the_disk_itself(work, full_syncs):
+    files.write(os.path.join(work, "x"), b"new")
+    assert full_syncs == [(work, 51)]
+    files.write_all({os.path.join(work, "y"): b"", os.path.join(work, "z"): b""})
+    assert full_syncs == [(work, 51)] * 2
+    Manifest(work).append([{"gid": game(1), "status": "corrupt"}])
+    assert full_syncs[2:] == [(os.path.join(work, "manifest.jsonl"), 51), (work, 51)]
+
+
+@pytest.mark.parametrize("error", [errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY])
+def test_a_file_system_that_knows_no_such_sync_has_the_usual_one(work, full_syncs, monkeypatch, error):
+    def fail(fd, what):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(fcntl, "fcntl", fail)
+    files.write(os.path.join(work, "x"), b"new")
+    error = errno.EIO
+    with pytest.raises(OSError, match="Input/output error"):
+        files.write(os.path.join(work, "x"), b"newer")

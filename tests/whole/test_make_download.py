@@ -21,7 +21,7 @@ from test_full_disk import forbid_everything
 from test_hostile import reply, server
 
 from lib.cli import settings
-from lib.download import pause
+from lib.download import lists, pause
 from lib.manifest import Manifest
 from lib.store import locks
 from lib.store.errors import Busy, Problem
@@ -163,7 +163,7 @@ def test_a_server_that_asks_for_hours_is_not_asked_by_any_later_run_before(tmp_p
             assert hours > 700 if "999" in wish() else 5.9 < hours < 6.1
             for name, *args in (["fetch-paipu", B, "--retry"], ["fetch-index", "--year", 2024]):
                 later = script(name, "--work", tmp_path / "b", *args,
-                               settings={"TENHOU_URL": url, "DELAY": "0", "RETRY": "1"})
+                               settings={"TENHOU_URL": url, "DELAY": "0", "PAIPU_RETRY": "1"})
                 assert later.returncode == 1 and later.stderr == (
                     f"{name}: {place} has asked us to stay away until {told[1]} (noted in {path}); "
                     "nothing was asked for\n")
@@ -405,6 +405,28 @@ def test_the_lists_of_a_running_year_are_looked_at_once_in_twenty_minutes(tmp_pa
         assert len([r["path"] for r in log() if "list.cgi" in r["path"]]) == 4
         assert len([r for r in log() if "/dat/" in r["path"]]) == pages
     assert len(cache(work)) == 6
+
+
+@pytest.mark.parametrize(("ahead", "grows"), [(600, False), (3600, True), (10 * 365 * 86400, True)])
+def test_lists_that_are_dated_in_the_future_are_brought_up_to_date_all_the_same_but_not_too_often(
+        tmp_path, ahead, grows):
+    work, words = tmp_path / "w", (f"YEAR={NOW}", "DELAY=0", "-s")
+    for games in (2, 8):
+        with stand_in(tmp_path, "--games", games, "--running", "--year", NOW) as (url, _):
+            done = make("run", f"WORK={work}", f"TENHOU_URL={url}", *words)
+            assert done.returncode == 0, done.stderr
+        ids = (work / f"game_ids_{NOW}.txt").read_text().split()
+        assert set(ids) == set(records(work))
+        for path in (*work.glob("game_ids_*.txt"), *(work / "raw").iterdir()):
+            os.utime(path, (time.time() + ahead,) * 2)
+    assert (len(ids) > 2) is grows
+
+
+def test_when_the_lists_were_looked_at_is_told_by_our_own_clock(work, monkeypatch):
+    monkeypatch.setattr(lists, "_fetch_lists", lambda *_: (0, 0))
+    monkeypatch.setattr(time, "time", lambda: 1e9)  # that of the file server goes on
+    lists.fetch_lists(None, work, 2024)
+    assert lists.last_look(work) == (1e9 + lists.LOOK_EVERY, "")
 
 
 def test_after_a_failed_look_a_run_says_that_it_failed_and_when_the_next_one_is_not_that_nothing_is_listed(tmp_path):

@@ -15,7 +15,8 @@ case "$*" in
   "-c import sys"*) echo {version} ;;
   "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; echo made with {version} ;;
   --version) echo Python {version} ;;
-  "-m pip install"*) sleep 0.2; echo "$PWD ${{@:5}}" >>pip.log; [ ! -e no-network ] ;;
+  "-m pip install"*) sleep 0.2; echo "$PWD ${{@:5}}" >>pip.log;
+    cat pip-says >&2 2>/dev/null; [ ! -e no-network ] ;;
   "-m lib.cli.makeline") ;;
   *) exec {real} "$@" ;;
 esac
@@ -122,3 +123,55 @@ def test_a_venv_that_a_script_uses_stays_until_it_has_ended(setup, tmp_path):
         assert os.path.realpath(tmp_path / ".venv") != used and os.path.exists(used)
     setup("PYTHON=python3.10")
     assert not os.path.exists(used) and len([e for e in os.scandir(tmp_path / ".venvs") if e.is_dir()]) == 2
+
+
+def test_a_venv_is_made_with_the_interpreter_of_the_system_and_not_with_that_of_the_one_before(setup, tmp_path):
+    setup()
+    venv = tmp_path / ".venv" / "bin"
+    (venv / "python3").symlink_to("python")
+    (tmp_path / "path" / "python3").write_text(FAKE.format(version="3.12", real=sys.executable))
+    pins = (tmp_path / "pyproject.toml").read_text()
+    (tmp_path / "pyproject.toml").write_text(pins.replace("tqdm==", "tqdm>="))
+    done = setup()
+    assert done.returncode == 0 and "made with 3.12" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("says", "why"), [
+    ("ERROR: Failed to build 'pymahjong' when installing build dependencies", "has no wheel for Python 3.11 on Linux"),
+    ("  ERROR: Failed building wheel for pymahjong\nERROR: Failed", "needs g++ and Python's headers (apt install"),
+    ("ERROR: no route to host", "setup: pip could not install the packages: its lines above say why")])
+def test_packages_that_cannot_be_had_are_told_in_a_last_line_that_says_what_to_do(setup, tmp_path, says, why):
+    (tmp_path / "no-network").touch()
+    (tmp_path / "pip-says").write_text(says + "\n")
+    done = setup()
+    *before, last, _ = done.stderr.splitlines()
+    assert done.returncode == 2 and says.splitlines() == before[-len(says.splitlines()):]
+    assert why in last and last.startswith("setup: ") and last.endswith("; then run it again"), done.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+def as_nobody():
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_a_tree_that_one_may_not_write_is_a_line_only_if_something_has_to_be_made_there(setup, tmp_path):
+    for path in (tmp_path, *tmp_path.parents[:3]):
+        path.chmod(0o755)
+    words = "bin/make-venv", "test"
+
+    def make_venv():
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, preexec_fn=as_nobody,
+                              env={"PATH": f"{tmp_path / 'path'}:/usr/bin:/bin"})
+
+    for owner_does in (lambda: None, setup, lambda: subprocess.run(words, cwd=tmp_path, check=True)):
+        owner_does()
+        done = make_venv()
+        if (tmp_path / ".venv" / ".made-test").exists():
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        else:
+            assert (done.returncode, done.stdout) == (1, "")
+            assert done.stderr == (f"setup: .venv has to be made or added to, and nobody may not write in {tmp_path}: "
+                                   "have its owner run make setup\n")
