@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 
+from ..store import workdir
 from ..store.errors import Interrupted, Problem
 from . import progress, settings
 
@@ -60,9 +61,17 @@ _hold_venv()
 sys.excepthook = _tell  # what a script imports may be missing before it can call `run`
 
 
-def say(text):
-    """One line on stderr, after the program's name."""
+def say(text, news=True):
+    """One line on stderr, after the program's name. news: the next run has to tell it, too, if it is still true."""
     progress.write(f"{PROG}: {text}")
+    if news and "IN_RUN" in os.environ:
+        note_news(settings.work())
+
+
+def note_news(work):
+    """Let nobody take the run that is at work for one that had nothing to tell."""
+    with contextlib.suppress(OSError):
+        os.unlink(workdir.path(work, workdir.NO_NEWS))
 
 
 def total(name, n):

@@ -5,7 +5,6 @@ proof is against mistakes, not against forgers: what others may have written cou
 import hashlib
 import marshal
 import os
-import stat
 import sys
 
 from . import files
@@ -36,11 +35,6 @@ def _seal(proof, payload):
     return whole.digest()
 
 
-def _is_ours(info):
-    """True if nobody but us, and root, can have written a file, of its os.stat_result."""
-    return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
 def load(path, f, end):
     """(proof, offset, state): the state that `save` was given when `offset` bytes of the manifest had been read, and
     their hash. Without a snapshot of what stands there, (hash of nothing, 0, None). f: the manifest, of `end` bytes.
@@ -48,7 +42,7 @@ def load(path, f, end):
     proof = _begin()
     try:
         with files.open_regular(_path(path)) as snapshot:
-            if not _is_ours(os.fstat(snapshot.fileno())):
+            if not files.is_ours(os.fstat(snapshot.fileno())):
                 raise PermissionError
             seal, offset = snapshot.read(proof.digest_size), int.from_bytes(snapshot.read(8), "big")
             payload = snapshot.read() if offset <= end else b""
