@@ -31,13 +31,15 @@ SPREAD := $(if $(filter-out local,$(DISTRIBUTE)),bin/distribute )
 
 run: venv settings  ## do everything that is left: check, adopt, download, encode, index, status
 	@bin/with-lock $(if $(QUIET),--if-busy 0) --create -- bash -uo pipefail -c '\
-	  bin/check-first $(QUIET); \
+	  settled="python3 -m lib.report.settled $(QUIET)"; PYTHONSAFEPATH= $$settled && exit; \
+	  export IN_RUN=1; bin/check-first $(QUIET); odd=$$?; \
 	  bin/adopt-xml $(QUIET) --all </dev/null >/dev/null || exit; \
 	  status=0; ids=$$(bin/update-ids $(QUIET)) || status=$$?; \
 	  bin/fetch-paipu $(QUIET) --queued <"$$ids" | \
 	    $(SPREAD)bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
 	  bin/rebuild-index $(QUIET) & table=$$(bin/manifest-status $(QUIET)) || status=$$?; \
-	  wait $$! || status=$$?; $(if $(QUIET),,echo "$$table";) exit $$status'
+	  wait $$! || status=$$?; $(if $(QUIET),,echo "$$table";) \
+	  [ $$odd$$status != 00 ] || PYTHONSAFEPATH= $$settled --keep <<<"$$table"; exit $$status'
 
 check: venv settings  ## compare files and shards with the manifest; REPAIR=1 moves damaged XML files to trash/, queues lost games
 	@status=0; $(SPREAD)bin/verify-xml $(QUIET) --all </dev/null 2>&1 || status=$$?; \

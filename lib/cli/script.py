@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 
+from ..store import workdir
 from ..store.errors import Interrupted, Problem
 from ..store.wording import count, make
 from . import progress, settings
@@ -61,9 +62,17 @@ _hold_venv()
 sys.excepthook = _tell  # a package that a script imports may be missing
 
 
-def say(text):
-    """Print a line on stderr, after the program's name."""
+def say(text, news=True):
+    """Print a line on stderr, after the program's name. news: if it is still true, the next run has to tell it too."""
     progress.write(f"{PROG}: {text}")
+    if news and "IN_RUN" in os.environ:
+        note_news(settings.work())
+
+
+def note_news(work):
+    """Let nobody take the run that is at work for one that had nothing to tell."""
+    with contextlib.suppress(OSError):
+        os.unlink(workdir.path(work, workdir.NO_NEWS))
 
 
 def total(name, n):

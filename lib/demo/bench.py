@@ -4,8 +4,8 @@ import collections
 import contextlib
 import functools
 import hashlib
-import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -170,6 +170,21 @@ def command(words, **options):
     return time.perf_counter() - start
 
 
+def processor(words, **environment):
+    """Seconds of processor time that a command takes, with all that it starts; raises CalledProcessError when it fails.
+    """
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command(words, env=os.environ | environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def run(work):
+    """Seconds of processor time that `make run` takes."""
+    words = ["make", "-s", "-C", settings.ROOT, "run", f"WORK={work}", "YEAR=", "IDS=", "TENHOU_URL=http://127.0.0.1:9"]
+    return processor(words, MAKEFLAGS="", MAKELEVEL="0")
+
+
 def layouts(work):
     """What bin/bench-cache prints of the rows in `work`, one dict of texts a layout."""
     words = [sys.executable, os.path.join(settings.ROOT, "bin", "bench-cache"), "--work", work]
@@ -209,20 +224,3 @@ def fresh(folder, measure, *args):
     shutil.rmtree(folder, ignore_errors=True)
     os.mkdir(folder)
     return measure(*args)
-
-
-def fill_manifest(work, events, ids):
-    """A manifest of so many events over so many ids, as months of runs leave it."""
-    workdir.make(work)
-    with open(workdir.path(work, workdir.MANIFEST), "w", encoding="ascii") as f:
-        for i in range(events):
-            game, turn = i % ids, i // ids
-            record = {"ts": "2024-05-01T12:00:00Z", "gid": f"2024010100gm-00a9-0000-{game:08x}"}
-            if turn == 0:
-                record |= {"status": "downloaded", "sha256": f"{game:064x}", "size": 14246}
-            elif turn % 2:
-                record |= {"status": "encoded", "shard": f"shard_{game // 109:05d}", "n_samples": 600,
-                           "sha256": f"{game:064x}", "start": game % 109 * 600}
-            else:
-                record |= {"status": "corrupt"}
-            f.write(json.dumps(record) + "\n")

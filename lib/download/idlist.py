@@ -21,6 +21,11 @@ def is_of(work, year, rooms):
     return False
 
 
+def is_final(work, year, rooms):
+    """True if the list was made of the zip of a whole year: the server need not be asked for more."""
+    return os.path.exists(workdir.path(work, "raw", f"scraw{year}.zip")) and is_of(work, year, rooms)
+
+
 def forget(work, year, rooms):
     """Remove the list, and note from which files the next one will be made. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):

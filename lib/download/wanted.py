@@ -20,7 +20,17 @@ def is_wanted(work, game, record, retry=False):
 
 def is_put_off(record):
     """True if a game's download failed and is not due for another try yet."""
-    return has_failed(record) and str(record.get("retry_at", "9")) > now()
+    return has_failed(record) and _due(record) > now()
+
+
+def first_due(records):
+    """When the first game of these whose download failed is to be tried again, as text; "9", after all times, for
+    none."""
+    return min(map(_due, filter(has_failed, records)), default="9")
+
+
+def _due(record):
+    return str(record.get("retry_at", "9"))
 
 
 def has_failed(record):

@@ -12,7 +12,7 @@ import socket
 import stat
 import time
 
-_ASIDE = ".tmp-"
+ASIDE = ".tmp-"  # the beginning of the names of temporary files
 _DAY = 86400  # seconds without a change after which a temporary file of another host counts as abandoned
 
 
@@ -33,7 +33,7 @@ HOST = _host()
 def temporary_path(path):
     """A new temporary name in the directory of `path`. It says which process of which host works on the file, and nobody
     can guess it and put a link there through which we would write."""
-    name = f"{_ASIDE}{HOST}-{os.getpid()}-{secrets.token_hex(8)}-{os.path.basename(path)}"
+    name = f"{ASIDE}{HOST}-{os.getpid()}-{secrets.token_hex(8)}-{os.path.basename(path)}"
     return os.path.join(os.path.dirname(path), name)
 
 
@@ -182,7 +182,7 @@ def sweep(directory):
     day old."""
     with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:
         for entry in entries:
-            if entry.name.startswith(_ASIDE) and _is_dead(entry):
+            if entry.name.startswith(ASIDE) and _is_dead(entry):
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path, ignore_errors=True)
                 else:
@@ -191,7 +191,7 @@ def sweep(directory):
 
 
 def _is_dead(entry):
-    host, _, rest = entry.name.removeprefix(_ASIDE).partition("-")
+    host, _, rest = entry.name.removeprefix(ASIDE).partition("-")
     pid = rest.partition("-")[0]
     if not pid.isdecimal():
         return False
@@ -232,6 +232,11 @@ def open_regular(path):
         os.close(fd)
         raise FileNotFoundError(errno.ENOENT, "not a regular file", path)
     return open(fd, "rb")
+
+
+def is_ours(info):
+    """True if nobody but us, and root, can have written a file, of its os.stat_result."""
+    return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def sha256(path):

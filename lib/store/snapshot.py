@@ -8,7 +8,6 @@ have written is not used either.
 import hashlib
 import marshal
 import os
-import stat
 import sys
 
 from . import files
@@ -39,11 +38,6 @@ def _seal(proof, payload):
     return whole.digest()
 
 
-def _is_ours(info):
-    """True if only we, or root, can have written a file; info: its os.stat_result."""
-    return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
 def load(path, f, end):
     """(proof, offset, state): the state that `save` got after `offset` bytes of the manifest, and the hash of these bytes.
     (hash of nothing, 0, None) if there is no snapshot of this manifest. f: the manifest, which has `end` bytes.
@@ -51,7 +45,7 @@ def load(path, f, end):
     proof = _begin()
     try:
         with files.open_regular(_path(path)) as snapshot:
-            if not _is_ours(os.fstat(snapshot.fileno())):
+            if not files.is_ours(os.fstat(snapshot.fileno())):
                 raise PermissionError
             seal, offset = snapshot.read(proof.digest_size), int.from_bytes(snapshot.read(8), "big")
             payload = snapshot.read() if offset <= end else b""
