@@ -168,7 +168,7 @@ def _failures(latest):
     lines, most = [], max(counts.values())
     for kind, n in counts.most_common():
         game, error, stage = examples[kind]
-        _, meaning = reasons.REASONS.get(kind, ("", "not a reason that this version gives"))
+        meaning = "; ".join(filter(None, reasons.explain(kind)))
         lines.append(f"<tr><td>{_text(kind)}<small>{_text(stage)}: {_text(meaning)}</small></td>"
                      f'<td class="n">{n:,}</td><td class="bar wide"><i style="width: {100 * n / most:.1f}%"></i></td>'
                      f'<td class="wide">{_text(error)}<small>{_link(game)}</small></td></tr>')
