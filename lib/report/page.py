@@ -100,7 +100,7 @@ def _failures(latest):
     lines, most = [], max(counts.values())
     for kind, n in counts.most_common():
         (game, record), *others = reversed(last[kind])
-        _, meaning = reasons.REASONS.get(kind, ("", "not a reason that this version gives"))
+        meaning = "; ".join(filter(None, reasons.explain(kind)))
         more = el.folded(f"{len(others)} more", f"<small>{' '.join(el.link(other) for other, _ in others)}</small>")
         error = el.text(_without_tuples(record.get("error")))
         lines.append(f"<tr><td>{el.text(kind)}<small>{el.text(record.get('stage'))}: {el.text(meaning)}</small></td>"
