@@ -129,8 +129,8 @@ class Session:
                     if r.status_code in proxies.GATEWAY and (proxy := proxies.of(url)):
                         raise Fault("unreachable", f"{proxy}: {proxies.answer(r.status_code)}", r.status_code)
                     kind = "refused" if r.status_code in (403, 404, 429, 503) else "passing"
-                    what = "HTTP 429 too many requests" if r.status_code == 429 else f"HTTP {r.status_code}"
-                    raise Fault(kind, what, r.status_code, self._retry_after(r))
+                    raise Fault(kind, "HTTP 429 too many requests" if r.status_code == 429 else f"HTTP {r.status_code}",
+                                r.status_code, self._retry_after(r))
                 length = r.headers.get("Content-Length", "")
                 if length.isdecimal() and int(length) > limit:
                     raise Fault("passing", f"body of {length} bytes, more than {limit}")
