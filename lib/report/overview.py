@@ -111,7 +111,7 @@ def lines(found):
     for name, kind in (("download", "downloads"), ("encode", "encodes")):
         yield f"left to {name} : {left(found[kind])}"
         if kind == "downloads" and found["lists"]:
-            yield f"in lists of ids : {wanted.how_to(found['lists'])}"
+            yield f"listed, not downloaded : {wanted.how_to(found['work'], found['lists'])}"
     if found["put_off"]["games"]:
         yield f"asked again later : {found['put_off']['games']} ({put_off(found['put_off'])})"
     if found["last_event"]:

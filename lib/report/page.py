@@ -110,7 +110,7 @@ def _key_figures(found):
         return _number(int(count)), more.partition(" (")[0], more.partition(" (")[2].removesuffix(")")
 
     status = found["statuses"].get
-    how = [wanted.how_to(found["lists"])] if found["lists"] else []
+    how = [wanted.how_to(found["work"], found["lists"])] if found["lists"] else []
     figures = [("games on record", _number(found["games"]), "", ""),
                ("encoded", _number(status("encoded", 0)), "", ""), ("failed", _number(status("failed", 0)), "", ""),
                ("live rows", _number(found["rows"]), "", ""),

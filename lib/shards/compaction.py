@@ -13,7 +13,7 @@ import shutil
 from ..store import files, identity, trash, wording, workdir
 from ..store.claims import held, kept
 from ..store.errors import Problem
-from . import commit, index, policy, reading, room, verify, writing
+from . import commit, index, policy, reading, room, writing
 
 
 def plan(work, manifest, shard_rows, layout=None):
@@ -21,22 +21,24 @@ def plan(work, manifest, shard_rows, layout=None):
 
     A shard is left alone if all its rows are live, its layout is `layout` (None: any) and no other of the same layout
     and encoder fits in with it; a damaged one that holds live rows is left to verify-shards. Raises Problem for what
-    cannot be read or is of another version, and if a shard has a game that the manifest does not know: its rows would
-    be taken for stale, and they may be all that is left of it.
+    cannot be read or is of another version, and if the manifest has lost track of a game of a shard: its rows would be
+    taken for stale, and they may be all that is left of it.
     """
     identity.must_be_here(work, "cache")
+    recover = wording.make(work, "recover")
     latest, live, dirty, kinds, groups, dead = manifest.latest, {}, set(), {}, [], []
     claimed = {claim.get("shard") for claim in map(held, latest.values()) if claim}
+    gone = claimed - set(reading.names(work))
     for name in reading.names(work):
         meta = None
         with reading.needing(name), contextlib.suppress(reading.Damaged):
             meta = reading.read_meta(work, name)
-        if meta and verify.unknown_games(meta, latest):
-            raise Problem(f"{name}: the manifest does not know its games: {verify.RECOVER}, then compact")
+        if meta and any(policy.is_forgotten(g, name, manifest, gone) for g in meta["games"]):
+            raise Problem(f"{name}: the manifest has lost track of its games; to record them again: {recover}")
         if name not in claimed:
             if not meta and not latest:
-                raise Problem(f"{name}: neither its {reading.META} nor the manifest tells which games it has: "
-                              f"{verify.RECOVER}, or move it out of the cache")
+                raise Problem(f"{name}: neither its {reading.META} nor the manifest tells which games it has; "
+                              f"to rebuild the manifest: {recover}")
             dead.append(name)
         elif meta:
             live[name] = sum(g["n_rows"] for g in policy.live(meta, name, latest))
@@ -76,7 +78,8 @@ def merge(work, manifest, names, layout=None):
                 meta = reading.read_meta(work, name)
                 damage = reading.damage(work, name, meta, deep=True)
             if damage:
-                raise Problem(f"{name}: {damage}: not compacted; `make check DEEP=1` tells what mends it")
+                raise Problem(f"{name}: {damage}; not compacted. To see what mends it: "
+                              f"{wording.make(work, 'check DEEP=1')}")
             writer = writer or writing.Writer(work, layout or meta["layout"])
             encoders.append(meta.get("encoder"))
             for g in policy.live(meta, name, manifest.latest):

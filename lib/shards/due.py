@@ -1,7 +1,7 @@
 """Which games are to be encoded: those that wait for it, those that have lost their rows and, if asked for, those whose
 rows an older encoder made."""
 
-from ..store import workdir
+from ..store import wording, workdir
 from ..store.claims import kept
 from ..store.errors import Problem
 from . import fate, policy, reading, verify
@@ -66,10 +66,10 @@ class Due:
         lost = [game for game in games if workdir.log_is_gone(self._work, game)]
         what = f"{found.shard} is gone" if found.verdict == "absent" else f"{found.shard} is damaged ({found.why})"
         if len(games) > len(lost):
-            self._say(f"{what}: its {len(games) - len(lost)} games are encoded again")
+            self._say(f"{what}: encoding {wording.count(len(games) - len(lost), 'game')} again")
         if lost:
-            self._say(f"{what}: {len(lost)} of its games are lost with their logs: "
-                      "`make check REPAIR=1` queues their downloads")
+            self._say(f"{what}, and the logs of {wording.count(len(lost), 'game')} in it are gone too; to queue their "
+                      f"downloads: {wording.make(self._work, 'check REPAIR=1')}")
         return lost
 
     def kept(self, record):

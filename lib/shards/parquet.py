@@ -48,7 +48,7 @@ def pyarrow():
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise Problem("the layout parquet needs pyarrow: `make setup SHARD_LAYOUT=parquet` installs it") from None
+        raise Problem("the layout parquet needs pyarrow; to install it: make setup SHARD_LAYOUT=parquet") from None
     return pa, pq
 
 

@@ -30,6 +30,15 @@ def awaits(game, record):
     return record.get("status") == "downloaded" and record.get("sha256") == game["sha256"]
 
 
+def is_forgotten(game, name, manifest, gone):
+    """True if the manifest has lost the event that claims the meta.json entry `game` of the shard `name`: it does not
+    know the game, or claims rows of the same bytes in one of the `gone` shards."""
+    record = manifest.latest.get(game["gid"])
+    return game["gid"] not in manifest.claims.get(name, ()) and (
+        record is None or (record.get("status") == "encoded" and record.get("shard") in gone
+                           and record.get("sha256") == game["sha256"]))
+
+
 def needs_encoding(record, encoder, gone=(), outdated=()):
     """True if a game with this current record is to be encoded by `encoder` (a dict with name and version). It is, if
     it is downloaded; if it failed with another version of the encoder; if its rows were in one of the `gone` shards; or

@@ -73,9 +73,7 @@ def _claims(work, old, gone):
                 if whole:
                     yield [found, {**policy.unchanged(record), **kept(found)}]
             elif g["gid"] not in old.claims.get(name, ()):
-                lost = record is None or policy.awaits(g, record) or (
-                    record.get("shard") in gone and record.get("status") == "encoded"
-                    and record.get("sha256") == g["sha256"])
+                lost = policy.is_forgotten(g, name, old, gone) or policy.awaits(g, record)
                 yield [found] if lost else [found, policy.unchanged(record)]
 
 

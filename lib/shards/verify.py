@@ -6,7 +6,6 @@ from ..store import identity
 from ..store.claims import held
 from . import policy, reading
 
-RECOVER = "`make recover` puts them on record"
 _UNNAMED = "no event names it"
 
 
@@ -68,10 +67,9 @@ def _look_at(work, name, manifest, deep, encoder):
     try:
         meta = reading.read_meta(work, name)
         strangers = unknown_games(meta, manifest.latest)
-        advice = (f"; the manifest does not know {len(strangers)} of its games: {RECOVER}, as `make run` does with "
-                  "those whose logs are in xml/") if strangers else ""
+        unknown = f"; the manifest does not know {len(strangers)} of its games" if strangers else ""
         if name not in manifest.claims:
-            return Finding("orphan", name, _UNNAMED + advice)
+            return Finding("orphan", name, _UNNAMED + unknown)
         problem = reading.damage(work, name, meta, deep)
     except reading.Absent as e:
         return Finding("mismatch", name, str(e), verdict="absent")
@@ -87,7 +85,7 @@ def _look_at(work, name, manifest, deep, encoder):
     older = sum(g["n_rows"] for g in outdated(meta, name, manifest.latest, encoder)) if encoder else 0
     problem, stale, missing = _compare(name, meta, manifest)
     if missing:  # that lies in the manifest alone: events are lost
-        return Finding("mismatch", name, problem + (advice or "; `make run` claims the others"), stale, older)
+        return Finding("mismatch", name, problem + unknown, stale, older)
     return Finding("mismatch" if problem else "ok", name, problem, stale, older, "contradicted" if problem else "sound")
 
 

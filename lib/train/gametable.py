@@ -10,6 +10,7 @@ import numpy as np
 
 from ..rows import folded, schema
 from ..shards import reading
+from ..store import wording
 
 # what Cache.games() gives; scores, ranks: of the four seats at the end; ranks are 0 if the shard is too old to say
 GAMES = np.dtype([("game", "<i4"), ("gid", "U32"), ("type", "U4"), ("date", "datetime64[h]"), ("first", "<i8"),
@@ -60,14 +61,14 @@ def load(path, encoder=None):
         ranges = [index["row_ranges"][name] for name in names]
     except (FileNotFoundError, NotADirectoryError):
         hint = ("the cache is its folder cache/" if os.path.isdir(os.path.join(path, "cache")) else
-                "`make run` or `make rebuild-index` writes index.json"
+                f"to write index.json: {_rebuild(path)}"
                 if os.path.isdir(os.path.dirname(os.path.abspath(path))) else
                 "there is no such directory")
         raise CacheError(f"{path}: no index of a cache: {hint}") from None
     except OSError as e:
         raise CacheError(f"{path}: index.json: {e.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise CacheError(f"{path}: index.json is damaged: `make rebuild-index` writes it anew") from None
+        raise CacheError(f"{path}: index.json is damaged; to write it again: {_rebuild(path)}") from None
     if encoder is not None and encoder not in encoders:
         raise CacheError(f"{path}: no rows of encoder version {encoder!r}; versions and rows: {encoders}")
     metas, found = [], []
@@ -76,7 +77,8 @@ def load(path, encoder=None):
             meta = reading.load_meta(os.path.join(path, name))
             games = list(_live(number, meta, spans))
             if sum(game[3] for game in games) != sum(stop - start for start, stop in spans):
-                raise ValueError("index.json has other rows than its meta.json: `make rebuild-index` writes it anew")
+                raise ValueError("index.json has other rows than its meta.json; to write index.json again: "
+                                 f"{_rebuild(path)}")
             metas.append({key: meta[key] for key in _KEPT if key in meta})
         except (OSError, ValueError) as e:
             metas.append({"broken": str(e)})
@@ -87,6 +89,10 @@ def load(path, encoder=None):
     first = np.concatenate([[0], np.cumsum(rows)])
     table = Table(names, metas, shard, place, start, rows, first, gid, final.reshape(-1, 4), identity, shard)
     return table, encoders
+
+
+def _rebuild(path):
+    return wording.make(os.path.dirname(os.path.abspath(path)), "rebuild-index")
 
 
 def _check_schema(path, found):

@@ -124,21 +124,22 @@ def test_left_is_what_the_lists_name_what_is_due_and_what_waits_for_encoding(wor
     assert (found["downloads"]["left"], found["encodes"]["left"]) == (5, 2)
     assert found["put_off"] == {"games": 1, "first": "2099-01-01T00:00:00Z"}
     assert "\nasked again later : 1 (the first on 2099-01-01; RETRY=1 asks now)\n" in full(work)
-    assert found["lists"] == {"2024": 2} and "\nin lists of ids : 2 by make run YEAR=2024\n" in full(work)
+    assert found["lists"] == {"2024": 2} and (
+        f"\nlisted, not downloaded : 2 (make run YEAR=2024 WORK={work})\n" in full(work))
 
 
 def test_of_several_lists_it_is_told_which_are_left_on_one_line(work):
     for year, n in ((2009, 0), (2022, 123_456), (2023, 12), (2024, 234_567), (2025, 1)):
         with open(os.path.join(work, f"game_ids_{year}.txt"), "w") as f:
             f.writelines(f"{game(1_000_000 * (year - 2000) + i)}\n" for i in range(n))
-    (line,) = re.findall("^in lists.*", full(work), re.M)
-    assert line == "in lists of ids : 234567 by make run YEAR=2024, 123456 by YEAR=2022, 13 more" and len(line) <= 80
+    (line,) = re.findall("^listed.*", full(work), re.M)
+    assert line == f"listed, not downloaded : 358036 (234567 of them by make run YEAR=2024 WORK={work})"
 
 
 def test_nothing_to_download_says_of_which_years_games_are_left(work):
     with open(os.path.join(work, "game_ids_2024.txt"), "w") as f:
         f.write(f"{game(7)}\n{game(8)}\n")
-    told = "; in lists of ids: 2 by make run YEAR=2024"
+    told = f"; listed, not downloaded: 2 (make run YEAR=2024 WORK={work})"
     for settings, more in (({}, told), ({"YEAR": "2023"}, ""), ({"IDS": "x"}, "")):
         done = script("fetch-paipu", "--work", work, "--queued", settings=settings)
         assert (done.returncode, done.stderr) == (0, f"fetch-paipu: nothing to download{more}\n")
