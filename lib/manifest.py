@@ -159,7 +159,8 @@ class Manifest:
         self._lines = number
 
     def _put(self, record, line):
-        """Make a record the current one of its game; returns False if it is not a record. Called for each line, so fast."""
+        """Make a record the current one of its game; returns False if it is not a record. Called for each line, so
+        fast."""
         get = record.get
         game, status, sha256, shard = get("gid"), get("status"), get("sha256"), get("shard")
         if not (type(game) is str and type(status) in TEXT and type(sha256) in TEXT and type(shard) in TEXT):
@@ -186,7 +187,7 @@ class Manifest:
             self.claims[shard][game] = get("n_samples")
         if self._owners is not None:
             _own(self._owners, record)
-        if "dropped" in record and type(record["dropped"]) is list:  # shards that no event named: their numbers stay used
+        if "dropped" in record and type(record["dropped"]) is list:  # shards without an event: their numbers stay used
             self.claims |= {str(name): {} for name in record["dropped"] if str(name) not in self.claims}
         self.latest[game] = record
         return True

@@ -26,8 +26,8 @@ class Progress:
     """Counts the things that are done and that failed, of `total` (None: unknown), and shows the progress."""
 
     def __init__(self, prog, what, total=None, quiet=False):
-        """what: the word for a thing done, e.g. 'downloaded'. If stdin is a pipe, progress is shown as lines, so that the
-        bars of the scripts in a pipeline do not overwrite each other."""
+        """what: the word for a thing done, e.g. 'downloaded'. If stdin is a pipe, progress is shown as lines, so that
+        the bars of the scripts in a pipeline do not overwrite each other."""
         self._prog, self._what, self._total = prog, what, total
         self._start = self._told = time.monotonic()
         self.done = self.failed = 0

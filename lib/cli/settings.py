@@ -59,7 +59,8 @@ def number(name):
 
 
 def parse_number(text, name, kind=int, least=0):
-    """`text` as a number of type `kind`, None if empty. Raises Usage, which names `name`, if the value is not allowed."""
+    """`text` as a number of type `kind`, None if empty. Raises Usage, which names `name`, if the value is not
+    allowed."""
     if text == "":
         return None
     try:
@@ -96,7 +97,8 @@ def parse_year(text, name="YEAR"):
 
 
 def parse_rooms(text, name="ROOMS"):
-    """The table types in `text`, in its order, in small letters. Raises Usage, which names `name`, for anything else."""
+    """The table types in `text`, in its order, in small letters. Raises Usage, which names `name`, for anything
+    else."""
     rooms = text.lower().replace(",", " ").split()
     if not all(re.fullmatch("[0-9a-f]{4}", room) for room in rooms):
         raise Usage(f"{name}={text}: must be table types of four hex digits, like 00a9")

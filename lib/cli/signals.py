@@ -1,8 +1,8 @@
-"""Signals, and the end of the make that started a script: both ask the script to end. Only scripts import this module."""
+"""Signals, and the end of the make that started a script: both ask it to end. Only scripts import this module."""
 
 import signal
 
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # first, before any import: a script that only reads just dies; a script that writes calls `catch`
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # first: a script that only reads just dies, one that writes calls `catch`
 
 import contextlib
 import os
@@ -25,8 +25,8 @@ def _where():
 
 
 def run_pid():
-    """The process number of the make that the user started; None if no make started this script, or if that make runs on
-    another machine (Slurm passes RUN_PID on to its tasks there)."""
+    """The process number of the make that the user started; None if no make started this script, or if that make runs
+    on another machine (Slurm passes RUN_PID on to its tasks there)."""
     pid, _, where = os.environ.get("RUN_PID", "").partition("@")
     return int(pid) if pid.isdecimal() and where == _where() else None
 

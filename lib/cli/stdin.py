@@ -65,8 +65,8 @@ def _stdin_ids(lines):
 
 
 def _stdin_lines():
-    """Yield stdin's lines, and None while there is nothing to read. Bytes that are not UTF-8 raise no error: such a line
-    is just not a game id."""
+    """Yield stdin's lines, and None while there is nothing to read. Bytes that are not UTF-8 raise no error: such a
+    line is just not a game id."""
     rest = b""
     while True:
         while not select.select([script.sys.stdin], [], [], 0)[0]:
@@ -96,8 +96,8 @@ def is_file():
 
 def ids_or_all(arguments, lines, everything=False, read=ids):
     """The ids of the command line, or those that come through a pipe or from a file, as `read` yields them. None, which
-    means all, with `everything`, or if stdin is a terminal or /dev/null. A pipe without ids means no ids; then a line on
-    stderr says so.
+    means all, with `everything`, or if stdin is a terminal or /dev/null. A pipe without ids means no ids; then a line
+    on stderr says so.
 
     Raises Usage at once if an argument is not an id, or if there are ids beside `everything`.
     """
@@ -122,5 +122,6 @@ def exit_status(lines, wrong=False):
     if lines.bad and lines.good:
         script.say(f"skipped {count(lines.bad, 'line')} without a game id")
     elif lines.bad:
-        script.say("the only line is not a game id" if lines.bad == 1 else f"none of the {lines.bad} lines is a game id")
+        which = "the only line is not" if lines.bad == 1 else f"none of the {lines.bad} lines is"
+        script.say(f"{which} a game id")
     return 1 if wrong else Usage.status if lines.bad and not lines.good else 0

@@ -29,10 +29,11 @@ def _agree(found):
 
 
 def command(script, options, work):
-    """The words of a command that runs `script` on any machine, for the game ids that follow; its last line is `exit N`.
+    """The words of a command that runs `script` on any machine, for the game ids that follow; its last line is `exit
+    N`.
 
-    If the script ends with a status up to 2, the command ends with 0. If the script is killed or cannot be found, or the
-    machine has no work directory or no Python of this tree, the command fails: another machine may do better.
+    If the script ends with a status up to 2, the command ends with 0. If the script is killed or cannot be found, or
+    the machine has no work directory or no Python of this tree, the command fails: another machine may do better.
     """
     settings = [f"{origins.key(name)}={cli_settings.get(name)}" for name in _KNOBS]
     run = shlex.join(["env", *settings, os.path.join(cli_settings.ROOT, "bin", script), "--work", work, *options])
@@ -138,8 +139,8 @@ def as_array(words, ids, options, size, work, summary):
         for number in range(1, len(parts) + 1):
             _pass_on(os.path.join(here, str(number)), summary)
         if summary.ended < len(parts):
-            summary.add_line(f"distribute: not done: {wording.count(len(parts) - summary.ended, 'piece')}; the next run "
-                             "tries again")
+            pieces = wording.count(len(parts) - summary.ended, "piece")
+            summary.add_line(f"distribute: not done: {pieces}; the next run tries again")
             summary.fail(1)
     finally:
         shutil.rmtree(here, ignore_errors=True)

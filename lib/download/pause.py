@@ -29,13 +29,14 @@ def held(base, delay):
     delay: seconds between requests. Raises Busy if another process does, and Problem if the server has told us to wait
     longer.
     """
-    path, what = locks.machine_path(f"fetch-{place(base)}"), f"another process on this machine is downloading from {base}"
+    path, what = locks.machine_path(f"fetch-{place(base)}"), f"another process here is downloading from {base}"
     with contextlib.ExitStack() as stack:
         stack.enter_context(locks.held_by_name(path, what))
         pause = Pause(path, lambda: stack.enter_context(locks.held(path, what)), delay)
         until = pause.wish()
         if 0 < until - time.time() <= _LONGEST_AWAY:  # a later time was noted before the clock was set back
-            raise Problem(f"{place(base)} told us to come back after {utc(until)} (noted in {path}); no request was sent")
+            raise Problem(f"{place(base)} told us to come back after {utc(until)} (noted in {path}); "
+                          "no request was sent")
         yield pause
 
 

@@ -1,5 +1,6 @@
-"""HTTP requests to Tenhou's server, with good manners: one at a time, User-Agent, retries with growing waits, and a stop
-after several refusals. lib/download/pause.py has the pause between requests, which all processes of a machine share."""
+"""HTTP requests to Tenhou's server, with good manners: one at a time, User-Agent, retries with growing waits, and a
+stop after several refusals. lib/download/pause.py has the pause between requests, which all processes of a machine
+share."""
 
 import contextlib
 import datetime
@@ -76,8 +77,8 @@ class Session:
     def persist(self, name, call):
         """The result of `call()`; after a fault that may pass, call it again after a growing wait.
 
-        Raises the last Fault. Raises Problem if the server has refused, or could not be reached, `max_refusals` times in
-        a row: then the fault lies with the server, not with single games.
+        Raises the last Fault. Raises Problem if the server has refused, or could not be reached, `max_refusals` times
+        in a row: then the fault lies with the server, not with single games.
         """
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -199,8 +200,8 @@ class Session:
 
 @contextlib.contextmanager
 def _in_time(seconds):
-    """A block that raises Fault after so many seconds. TIMEOUT only limits the wait for the next bytes, and a server may
-    send them one by one."""
+    """A block that raises Fault after so many seconds. TIMEOUT only limits the wait for the next bytes, and a server
+    may send them one by one."""
 
     def late(signum, frame):
         raise Fault("passing", f"too slow: no whole answer in {seconds:g} s")

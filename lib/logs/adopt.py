@@ -9,8 +9,8 @@ from . import compare, logfile, place, streams
 
 
 def unsettled(work, manifest):
-    """(gid or None, name), sorted by name, of each file in xml/ that may have to be adopted. The gid is None if the file
-    is not called <gid>.txt."""
+    """(gid or None, name), sorted by name, of each file in xml/ that may have to be adopted. The gid is None if the
+    file is not called <gid>.txt."""
     latest = manifest.latest
     encoded = {f"{game}.txt" for game, record in latest.items() if record.get("status") == "encoded"}
     return sorted(((game, entry.name) for game, entry in workdir.xml_files(work, encoded)

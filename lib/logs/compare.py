@@ -24,7 +24,8 @@ def judge_found(record, sha256):
 
 
 def judge_again(work, game, record):
-    """The kind of a game's file, which is read again: if the next run adopts it in place of another, it is 'unknown'."""
+    """The kind of a game's file, which is read again: if the next run adopts it in place of another, it is
+    'unknown'."""
     try:
         data, sha256 = logfile.read(work, game)
     except FileNotFoundError:

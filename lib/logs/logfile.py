@@ -13,8 +13,8 @@ _BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?:<\?[^<>]*\?>|<!--[^<>]*-->)\s*)
 
 
 def is_whole(data, ended=False):
-    """True if the bytes, which may be packed with gzip, begin and end like a paipu; a BOM and white space do not matter.
-    ended: the game must also have been played to its end."""
+    """True if the bytes, which may be packed with gzip, begin and end like a paipu; a BOM and white space do not
+    matter. ended: the game must also have been played to its end."""
     if data[:2] == b"\x1f\x8b":
         try:
             unpacker = zlib.decompressobj(wbits=31)

@@ -14,7 +14,7 @@ def event(work, manifest, game, data, sha256, size):
     if record and not compare.is_news(record, data, sha256):
         return None
     whole = logfile.is_whole(data)
-    twin = logfile.find_twin(work, manifest, game, sha256) if whole else None  # damaged files may well have the same bytes
+    twin = logfile.find_twin(work, manifest, game, sha256) if whole else None  # junk may well be alike
     if twin:
         return {"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}
     return {"gid": game, "status": "downloaded", "sha256": sha256, "size": size,
@@ -22,8 +22,8 @@ def event(work, manifest, game, data, sha256, size):
 
 
 def put(work, manifest, game, data, sha256, temporary):
-    """Decide whether `temporary`, a synced file in xml/, becomes the log of a game. If so, rename it, and move a file that
-    it replaces to the trash; otherwise remove it.
+    """Decide whether `temporary`, a synced file in xml/, becomes the log of a game. If so, rename it, and move a file
+    that it replaces to the trash; otherwise remove it.
 
     Returns (outcome, event to append or None). outcome: the status of the event; "put back" if the recorded log was
     missing or damaged, and this is it; "known" if it is here already; "another" if the file here has other bytes and

@@ -6,8 +6,8 @@ from . import compare
 
 
 def throw_out(work, manifest, game):
-    """Move the damaged file of a game into the trash and append `corrupt`; returns True. If the file is sound by now, do
-    nothing and return False. The game keeps its claim on rows. Raises OSError."""
+    """Move the damaged file of a game into the trash and append `corrupt`; returns True. If the file is sound by now,
+    do nothing and return False. The game keeps its claim on rows. Raises OSError."""
     with manifest.locked() as append:
         record = manifest.latest.get(game, {})
         if compare.judge_again(work, game, record) != "corrupt":

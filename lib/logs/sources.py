@@ -58,7 +58,7 @@ class Reader:
             except OSError as e:
                 self._tell("damaged", folder, e.strerror)
                 continue
-            ours = any(entry.name == workdir.MANIFEST for entry in entries)  # if it is another work directory, only its logs
+            ours = any(entry.name == workdir.MANIFEST for entry in entries)  # of another work directory only its logs
             entries = [entry for entry in entries if entry.name[:1] != "." and (not ours or entry.name == "xml")]
             folders += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
             for entry in entries:
@@ -86,7 +86,7 @@ class Reader:
         """Yield what is in a stream. path: that of its file, if it is a file of its own."""
         try:
             if depth > _DEPTH:
-                raise Damaged(f"more than {_DEPTH} archives inside each other; unpack it yourself, then import the result")
+                raise Damaged(f"more than {_DEPTH} archives in each other; unpack it yourself, then import the result")
             if stream.head.startswith(_ZIP):
                 with self._as_file(stream, path) as path, open(path, "rb") as f:
                     yield from self._members(archives.zip_members(f.fileno()), where, depth, self._budget)

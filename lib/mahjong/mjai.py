@@ -6,6 +6,8 @@ whose deltas add up. Every `hora` has `ura_markers`, empty without riichi. If th
 no `reach_accepted`. `dora` stands where the log has it: right after a closed kan, but before the discard after an open
 or added one. `uri`, which mjai's first logs had, says which game it is; Mortal skips fields that it does not know.
 
+tests/second.py has another engine, riichienv, play the events again: it must draw, decide and pay the same.
+
 The log alone is read, no engine. Turns, tiles and points are checked: a log that contradicts itself is refused.
 """
 

@@ -6,7 +6,8 @@ FIELDS = "shard", "start", "n_samples", "sha256", "encoder"
 def held(record):
     """The claim on rows that a current record holds, as an `encoded` record; None if it holds none.
 
-    The record of an encoded game is the claim itself. While its log is downloaded again, the record keeps it in `claim`.
+    The record of an encoded game is the claim itself. While its log is downloaded again, the record keeps it in
+    `claim`.
     """
     if record.get("status") == "encoded":
         return record

@@ -7,7 +7,8 @@ from . import gid
 
 
 class CurrentLines(Manifest):
-    """A Manifest for reading only. latest: gid -> the line (bytes) of its current record, with the last known `sha256`."""
+    """A Manifest for reading only. latest: gid -> the line (bytes) of its current record, with the last known
+    `sha256`."""
 
     def _forget(self):
         super()._forget()

@@ -20,4 +20,5 @@ class Busy(Problem):
 
 
 class Interrupted(BaseException):
-    """A signal asks the script to end while it waits for something. Not an Exception, so that nobody retries the wait."""
+    """A signal asks the script to end while it waits for something. Not an Exception, so that nobody retries the
+    wait."""

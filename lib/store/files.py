@@ -31,8 +31,8 @@ HOST = _host()
 
 
 def temporary_path(path):
-    """A new temporary name in the directory of `path`. It says which process of which host works on the file, and nobody
-    can guess it and put a link there through which we would write."""
+    """A new temporary name in the directory of `path`. It says which process of which host works on the file, and
+    nobody can guess it and put a link there through which we would write."""
     name = f"{ASIDE}{HOST}-{os.getpid()}-{secrets.token_hex(8)}-{os.path.basename(path)}"
     return os.path.join(os.path.dirname(path), name)
 
@@ -220,8 +220,8 @@ def is_alive(pid):
 
 
 def open_regular(path):
-    """A regular file, opened to read bytes. Raises FileNotFoundError also for a link, which may lead anywhere, a pipe or
-    a directory."""
+    """A regular file, opened to read bytes. Raises FileNotFoundError also for a link, which may lead anywhere, a pipe
+    or a directory."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as e:

@@ -10,7 +10,7 @@ from . import clock
 # status of an event -> what it is counted as
 KINDS = {"downloaded": "downloads", "duplicate": "downloads", "encoded": "encodes", "failed": "failures",
          "corrupt": "failures"}
-PAUSE = datetime.timedelta(minutes=15)  # a run is over after so long without an event; servers do not make us wait longer
+PAUSE = datetime.timedelta(minutes=15)  # without an event: then a run is over. We never wait longer for a server
 _HOUR = datetime.timedelta(hours=1)
 _MOST = 60  # bars of a plot
 _STEPS = {"hour": datetime.timedelta(hours=1), "day": datetime.timedelta(days=1), "week": datetime.timedelta(weeks=1),
@@ -20,8 +20,8 @@ _STEPS = {"hour": datetime.timedelta(hours=1), "day": datetime.timedelta(days=1)
 class History(Manifest):
     """A Manifest that counts the events it reads.
 
-    hours: (first 13 characters of the time, kind) -> events; the kinds are the values of KINDS. Adopted and imported games
-    count as downloads. Events that only move games to another shard, as compaction appends them, do not count.
+    hours: (first 13 characters of the time, kind) -> events; the kinds are the values of KINDS. Adopted and imported
+    games count as downloads. Events that only move games to another shard, as compaction appends them, do not count.
     """
 
     def _forget(self):

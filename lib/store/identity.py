@@ -56,7 +56,7 @@ def must_be_here(work, *folders):
         if found is None:
             raise Problem(_not_mounted(work, folder, f"it has no {MARKER}"))
         if found not in ("", known):
-            raise Problem(f"{os.path.join(work, folder)} belongs to another work directory; mount the folder of this one")
+            raise Problem(f"{os.path.join(work, folder)} belongs to another work directory; mount this one's")
 
 
 def begin(work, contents):

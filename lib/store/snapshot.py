@@ -24,7 +24,8 @@ def _path(manifest):
 
 
 def _begin():
-    """A hash that takes all bytes of the manifest as they are read. It begins differently for each program and Python."""
+    """A hash that takes all bytes of the manifest as they are read. It begins differently for each program and
+    Python."""
     proof = hashlib.blake2b(sys.version.encode())
     for name in _PROGRAM:
         with open(os.path.join(os.path.dirname(__file__), name), "rb") as f:
@@ -39,8 +40,8 @@ def _seal(proof, payload):
 
 
 def load(path, f, end):
-    """(proof, offset, state): the state that `save` got after `offset` bytes of the manifest, and the hash of these bytes.
-    (hash of nothing, 0, None) if there is no snapshot of this manifest. f: the manifest, which has `end` bytes.
+    """(proof, offset, state): the state that `save` got after `offset` bytes of the manifest, and the hash of these
+    bytes. (hash of nothing, 0, None) if there is no snapshot of this manifest. f: the manifest, which has `end` bytes.
     """
     proof = _begin()
     try:
@@ -63,8 +64,8 @@ def load(path, f, end):
 
 
 def save(path, proof, offset, state):
-    """Save `state`, (lines, bad, latest, claims) of a Manifest after its first `offset` bytes; proof: their hash. Raises
-    OSError, and ValueError for a state that cannot be saved."""
+    """Save `state`, (lines, bad, latest, claims) of a Manifest after its first `offset` bytes; proof: their hash.
+    Raises OSError, and ValueError for a state that cannot be saved."""
     lines, bad, latest, claims = state
     # a text that many records share is written once: it loads faster, and is in memory once
     latest = {game: {key: sys.intern(value) if type(value) is str and len(value) < _SHORT else value

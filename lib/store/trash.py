@@ -10,8 +10,8 @@ FOLDER = "trash"
 
 
 def put(work, path):
-    """Move the file or directory `path` into the trash, durably; returns its new path. For use under the manifest's lock.
-    Raises OSError."""
+    """Move the file or directory `path` into the trash, durably; returns its new path. For use under the manifest's
+    lock. Raises OSError."""
     folder = os.path.join(work, FOLDER)
     files.make_dirs(folder)
     target = stem = os.path.join(folder, os.path.basename(path))

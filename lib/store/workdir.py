@@ -44,8 +44,8 @@ def cache(work):
 
 
 def make(work, *needed):
-    """Make the work directory if it is not there, or bring one of an older version up to date; remove temporary files of
-    dead processes at its top. needed: which of the folders "cache" and "xml" must be there, and be mounted; without
+    """Make the work directory if it is not there, or bring one of an older version up to date; remove temporary files
+    of dead processes at its top. needed: which of the folders "cache" and "xml" must be there, and be mounted; without
     any, both.
 
     Raises Problem if one is not there, or if the work directory has another format; OSError.

@@ -29,8 +29,8 @@ def test_adopting_reports_it_takes_in_the_others_and_takes_it_in_once_it_can_be_
     work = faulty.copy(ready("adopt-xml"), tmp_path)
     done = struck("adopt-xml", work, error)
     assert done.returncode == 0 and set(done.stdout.split()) == logs.keys() - {VICTIM}
-    assert done.stderr == (f"adopt-xml: {work}/xml/{VICTIM}.txt: {WHY[error]}: left alone\n"
-                           "adopt-xml: 3 adopted, 1 duplicates\n")
+    assert done.stderr == (f"adopt-xml: {work}/xml/{VICTIM}.txt: {WHY[error]}; not adopted\n"
+                           "adopt-xml: 3 adopted, 1 duplicate\n")
     assert faulty.ok("adopt-xml", "--work", work).stdout.split() == [VICTIM]
 
 
@@ -67,7 +67,7 @@ def test_the_check_names_it_and_says_what_to_do_and_checks_the_others(tmp_path, 
     assert re.findall(r"^(xmls .*) : (\d+)$", done.stderr, re.M) == [
         ("xmls (ok)", "0" if VICTIM in options else "3"), ("xmls (corrupt)", "0"), ("xmls (missing)", "0"),
         ("xmls (unknown)", "0")]
-    assert "verify-xml: 1 files cannot be read: see to their modes and to the disk; or move them" in done.stderr
+    assert "verify-xml: 1 file cannot be read: check the permissions and the disk\n" in done.stderr
     assert (work / "manifest.jsonl").read_bytes() == manifest and (work / "xml" / f"{VICTIM}.txt").exists()
 
 

@@ -76,7 +76,7 @@ def test_a_file_is_left_alone_until_its_log_is_another(full, games):
 def test_only_the_ids_that_are_given_as_arguments_or_on_stdin(full):
     assert export(full, game(1)).stdout == f"{game(1)}\n"
     done = export(full, input=f"{game(0)}\nnonsense\n")
-    assert done.stdout == f"{game(0)}\n" and "'nonsense' is no game id: skipped" in done.stderr
+    assert done.stdout == f"{game(0)}\n" and "'nonsense' is not a game id; skipped" in done.stderr
 
 
 def test_a_stream_has_all_events_of_all_games_and_writes_no_file(full, games):
@@ -116,7 +116,8 @@ def test_a_log_that_is_not_the_recorded_one_is_not_exported(full, games):
     event(full, 1, status="downloaded", sha256=sha(b"another"))
     done = export(full, "--quiet")
     assert (done.returncode, done.stdout) == (1, f"{game(0)}\n") and not os.path.exists(path(full, 1))
-    assert "1 whose log is not the recorded one\n" in done.stderr and done.stderr.endswith(f": make check WORK={full}\n")
+    assert "1 whose log is not the recorded one\n" in done.stderr
+    assert done.stderr.endswith(f": make check WORK={full}\n")
 
 
 def test_a_log_that_cannot_be_read_costs_its_own_game_only(full):
@@ -128,7 +129,7 @@ def test_a_log_that_cannot_be_read_costs_its_own_game_only(full):
 @pytest.mark.parametrize("bad", ["../../x", f"{game(0)}/..", f"{game(0)}0"])
 def test_what_is_no_id_is_wrong_usage(full, bad):
     done = export(full, "--", bad)
-    assert done.returncode == 2 and "is no game id" in done.stderr and not os.path.exists(os.path.join(full, "mjai"))
+    assert done.returncode == 2 and "is not a game id" in done.stderr and not os.path.exists(os.path.join(full, "mjai"))
 
 
 def test_no_work_directory_is_one_line(tmp_path):

@@ -170,8 +170,8 @@ def test_a_junk_line_in_the_file_of_ids_is_counted_and_named_and_stops_nothing(w
     (tmp_path / "ids").write_text(f"junk\n{victim}\n")
     done = make("run", f"WORK={work}", f"IDS={tmp_path / 'ids'}")
     assert done.returncode == 0, done.stderr
-    assert "fetch-paipu: 'junk' is no game id: skipped\nfetch-paipu: nothing to download\n" in done.stderr
-    assert "fetch-paipu: 1 lines were no game ids\n" in done.stderr and set(cache(work)) == set(logs)
+    assert "fetch-paipu: 'junk' is not a game id; skipped\nfetch-paipu: nothing to download\n" in done.stderr
+    assert "fetch-paipu: skipped 1 line without a game id\n" in done.stderr and set(cache(work)) == set(logs)
 
 
 def test_a_file_whose_name_is_no_game_id_is_reported_and_never_touched(work):
@@ -242,7 +242,7 @@ def test_a_path_that_make_or_the_shell_would_take_for_something_else_is_refused_
 
 
 @pytest.mark.parametrize(("word", "told"), [
-    ("WORK=", "WORK='': must be a path"), ("IDS=/no/such/file", "IDS=/no/such/file: there is no such file"),
+    ("WORK=", "WORK='': must be a path"), ("IDS=/no/such/file", "IDS=/no/such/file: no such file"),
     ("YEAR=2024 2025", "YEAR=2024 2025: must be a year like 2024"),
     ("DISTRIBUTE=parallel", "HOSTS is empty: name the machines")])
 def test_a_word_of_the_command_line_that_cannot_be_is_refused_in_a_line(tmp_path, word, told):
@@ -267,12 +267,12 @@ def test_a_switch_that_is_0_is_off(work):
 
 
 @pytest.mark.parametrize(("words", "told"), [
-    (["run", "YAER=2024"], "YAER is no setting"), (["run", "work=data/own"], "work is no setting"),
-    (["-s", "help", "DELAY=1", "MAX_ROWS:=$(HOME)"], "MAX_ROWS is no setting"), (["satus"], "satus is no target"),
-    (["-n", "run", "compct"], "compct is no target")])
+    (["run", "YAER=2024"], "YAER is not a setting"), (["run", "work=data/own"], "work is not a setting"),
+    (["-s", "help", "DELAY=1", "MAX_ROWS:=$(HOME)"], "MAX_ROWS is not a setting"), (["satus"], "satus is not a target"),
+    (["-n", "run", "compct"], "compct is not a target")])
 def test_a_misspelt_setting_or_target_is_refused_in_a_line_that_leads_to_help(tmp_path, words, told):
     done = make(*words, f"WORK={tmp_path / 'w'}")
-    assert done.returncode == 2 and done.stderr.startswith(f"{told}: make help lists them\n")
+    assert done.returncode == 2 and done.stderr.startswith(f"{told}; to list the {told.split()[-1]}s: make help\n")
     assert done.stderr.count("\n") == 2 and not list(tmp_path.iterdir())
 
 
