@@ -288,6 +288,14 @@ def test_two_logs_of_one_game_in_one_import_the_first_stays(work, tmp_path):
     assert record(work, 1)["sha256"] == sha(log(1))
 
 
+def test_a_page_saved_under_the_name_of_a_log_is_said_to_be_html(work, tmp_path):
+    for start in (b"<html>", b"\xef\xbb\xbf\n<!DOCTYPE HTML><html>"):
+        (tmp_path / f"{A}.xml").write_bytes(start + b"404 Not Found</html>")
+        done = script("import-logs", "--work", work, tmp_path / f"{A}.xml")
+        assert f"{A}.xml: an HTML page, not a log\n" in done.stderr
+        assert done.stderr.endswith("import-logs: 0 imported, 0 duplicates, 1 HTML pages\n")
+
+
 # logs without an id
 
 def nameless(n):

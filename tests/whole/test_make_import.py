@@ -66,7 +66,6 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
     work, folder = tmp_path / "w", tmp_path / "my logs (old)"
     with stand_in(tmp_path, "--games", 5) as (url, requests):
         server = {"TENHOU_URL": url, "DELAY": "0"}
-        (tmp_path / "lists").mkdir()
         ids = script("fetch-index", "--work", tmp_path / "lists", "--year", 2024, settings=server)
         ids = script("extract-ids", "--work", tmp_path / "lists", "--year", 2024).stdout.split()
         assert len(ids) == 5
