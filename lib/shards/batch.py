@@ -9,7 +9,7 @@ from ..rows import encoder
 from ..rows.workers import Workers
 from ..store import identity
 from ..store.errors import Interrupted
-from . import commit, index, layouts, writing
+from . import commit, index, layouts, pace, writing
 from .due import Due
 
 
@@ -32,7 +32,7 @@ class Batch:
         self._waiting, self._say = waiting, say
         layouts.require(layout)
         self.tally = collections.Counter()
-        self._writer = None
+        self._writer, self._spent = None, pace.Spent()
         self._workers, self._in_hand = Workers(work, jobs, judge), set()
         self._due = Due(work, manifest, encoder.ENCODER, deep, only, outdated, say or (lambda text: None))
         if self._due.unreadable:
@@ -160,7 +160,9 @@ class Batch:
             yield from self.close()
         if not self._writer:
             self._writer = writing.Writer(self.work, self.layout)
-        self._writer.add(game, sha256, folded, folded.pop("final", None), folded.pop("seconds", 0))
+        self._spent.encode += folded.pop("seconds", 0)
+        with self._spent.writing():
+            self._writer.add(game, sha256, folded, folded.pop("final", None))
         if self._writer.n_rows >= self.shard_rows:
             yield from self.close()
 
@@ -168,9 +170,12 @@ class Batch:
         """Put the shard in the making in its place; yields the ids that it holds."""
         if self._writer:
             self._in_hand.difference_update(g["gid"] for g in self._writer.games)
-            done = commit.publish(self._writer, self.manifest, self.work, encoder.ENCODER, self._due.gone,
-                                  self._due.outdated)
+            self._spent.games += len(self._writer.games)
+            with self._spent.writing():
+                done = commit.publish(self._writer, self.manifest, self.work, encoder.ENCODER, self._due.gone,
+                                      self._due.outdated)
             self._writer = None
+            self._spent.note(self.work)
             index.keep_up(self.work, self.manifest)
             yield from self._count(done)
 
