@@ -136,7 +136,7 @@ def left(work, kind):
     """What is left of one kind of work ("downloads", "encodes"), as text."""
     if not work["left"] or work["seconds_left"] is None:
         return f"{work['left']}"
-    how = "in the last run" if kind == "downloads" else "by the last shards"
+    how = "in the last run" if kind == "downloads" else "by the last batch"
     rate = f"{work['per_hour']:.0f}" if work["per_hour"] >= 100 else f"{work['per_hour']:g}"
     duration = units.duration(work["seconds_left"])
     return f"{work['left']}, {duration} ({rate} an hour {how if work['measured'] else 'at best'})"

@@ -10,7 +10,7 @@ from ..rows import encoder
 from ..rows.workers import Workers
 from ..store import identity, wording
 from ..store.errors import Interrupted
-from . import commit, fate, index, layouts, writing
+from . import commit, fate, index, layouts, pace, writing
 from .due import Due
 
 _NAMED = 20  # games that fail and are named; all others are counted
@@ -40,7 +40,7 @@ class Batch:
         self._again, self._tell_settled, self._failed = again, tell_settled, failed or (lambda error: None)
         layouts.require(layout)
         self.tally = collections.Counter()
-        self._writer = None
+        self._writer, self._spent = None, pace.Spent()
         self._workers, self._in_hand = Workers(work, jobs, judge), set()
         self._due = Due(work, manifest, encoder.ENCODER, deep, only, outdated, self._say)
         if self._due.unreadable:
@@ -184,7 +184,9 @@ class Batch:
             yield from self.close()
         if not self._writer:
             self._writer = writing.Writer(self.work, self.layout)
-        self._writer.add(game, sha256, folded, folded.pop("final", None), folded.pop("seconds", 0))
+        self._spent.encode += folded.pop("seconds", 0)
+        with self._spent.writing():
+            self._writer.add(game, sha256, folded, folded.pop("final", None))
         if self._writer.n_rows >= self.shard_rows:
             yield from self.close()
 
@@ -192,8 +194,11 @@ class Batch:
         """Finish the open shard and put it in its place; yields the ids whose rows it now has."""
         if self._writer:
             self._in_hand.difference_update(g["gid"] for g in self._writer.games)
-            done = commit.publish(self._writer, self.manifest, self.work, encoder.ENCODER, self._due.is_due)
+            self._spent.games += len(self._writer.games)
+            with self._spent.writing():
+                done = commit.publish(self._writer, self.manifest, self.work, encoder.ENCODER, self._due.is_due)
             self._writer = None
+            self._spent.note(self.work)
             index.keep_up(self.work, self.manifest)
             yield from self._count(done)
 

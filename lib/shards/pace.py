@@ -1,32 +1,61 @@
-"""What games cost here, as the last shards tell: time to encode them, and room on the disk."""
+"""What games cost here: the time to encode them, as the last batch noted it, and their room on the disk."""
 
 import contextlib
+import json
 import os
+import time
 
 import numpy as np
 
 from ..rows.schema import ARRAYS
-from ..store import workdir
+from ..store import files, workdir
 from . import reading
 
+_FILE = ".pace"  # of the work directory; it decides nothing, and may be deleted
+_ENOUGH = 20  # games that say how quick it goes
 _SHARDS = 4  # that are asked, the last ones
 _DENSE_ROW = sum(dtype.itemsize * int(np.prod(shape)) for shape, dtype in ARRAYS.values())
 _PARQUET_ROW = 60  # bytes a row of real logs, where no shard is there to tell
 
 
+class Spent:
+    """The seconds that a batch has spent on so many games: those of all processes that encode, and of the one that
+    writes."""
+
+    def __init__(self):
+        self.games = self.encode = self.write = 0
+        self._is_noted = False
+
+    @contextlib.contextmanager
+    def writing(self):
+        """A block in which the games are written."""
+        begin = time.perf_counter()
+        yield
+        self.write += time.perf_counter() - begin
+
+    def note(self, work):
+        """Leave it for `encoding`, if there is no better. What keeps it from being written hinders nobody."""
+        path = workdir.path(work, _FILE)
+        with contextlib.suppress(OSError):
+            # the first game of a process takes longer
+            if self.games >= _ENOUGH or self._is_noted or not os.path.exists(path):
+                found = {"games": self.games, "encode": self.encode, "write": self.write}
+                files.write(path, json.dumps(found).encode() + b"\n")
+                self._is_noted = True
+
+
 def encoding(work, jobs):
-    """Games that `jobs` processes encode in an hour, as quickly as the last shards were made; None if none tells.
+    """Games that `jobs` processes encode in an hour, by what the last batch spent; None if that is not known.
 
     It is the pace of encoding itself, however slowly the games came: the processes that encode work at the same time,
     the one that writes goes along with them, and whichever is slower decides.
     """
-    games = spent = 0
-    for _, meta in _last(work):
-        seconds = meta.get("seconds")
-        if isinstance(seconds, dict):
-            games += len(meta["games"])
-            spent += max(seconds["encode"] / jobs, seconds["write"])
-    return 3600 * games / spent if spent else None
+    try:
+        with open(workdir.path(work, _FILE), encoding="utf-8") as f:
+            found = json.load(f)
+        return 3600 * found["games"] / max(found["encode"] / jobs, found["write"])
+    except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
+        return None
 
 
 def row_bytes(work, layout):

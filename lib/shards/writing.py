@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import shutil
-import time
 
 import numpy as np
 
@@ -16,24 +15,20 @@ from . import layouts, reading
 class Writer:
     """A shard that is being written. Rows go straight to disk, so it needs no more memory when it grows.
 
-    games: the entries of meta.json so far; n_rows: how many rows they have together; seconds: what it took to encode
-    these, as those tell who add them, and to write them: lib.shards.pace makes an estimate of it
+    games: the entries of meta.json so far; n_rows: how many rows they have together
     """
 
     def __init__(self, work, layout="dense"):
         """Begin a shard of a layout (a key of LAYOUTS) in a temporary folder of the cache of `work`. Raises OSError."""
         self.path = files.temporary_path(workdir.path(work, "cache", "shard"))
         self.games, self.n_rows, self._layout = [], 0, layout
-        self.seconds = {"encode": 0, "write": 0}
         os.mkdir(self.path)
         self._rows = layouts.LAYOUTS[layout].Writer(self.path)
 
-    def add(self, game, sha256, rows, final=None, seconds=0):
+    def add(self, game, sha256, rows, final=None):
         """Append all rows of a game: a folded, or a dict of the arrays of the schema. final: the points of the four
-        seats at the end of the game; seconds: how long encoding them took. Raises OSError, and ValueError for rows that
-        do not fit the schema.
+        seats at the end of the game. Raises OSError, and ValueError for rows that do not fit the schema.
         """
-        begin = time.perf_counter()
         n = len(rows["labels"])
         self.games.append({"gid": game, "sha256": sha256, "start": self.n_rows, "n_rows": n,
                            **({"final": list(final)} if final else {})})
@@ -42,23 +37,17 @@ class Writer:
         with files.naming(self.path):
             self._rows.add({**rows, "origin": origin}, game)
         self.n_rows += n
-        self.seconds["encode"] += seconds
-        self.seconds["write"] += time.perf_counter() - begin
 
     def finish(self, encoder):
         """Complete the arrays and meta.json, and have all of it on disk. encoder: name and version of the encoder that
         made all the rows. Raises OSError."""
         if encoder and encoder.get("version"):
             self.games = [{**g, "encoder": encoder["version"]} for g in self.games]
-        begin = time.perf_counter()
         with files.naming(self.path):
             found = self._rows.finish()
-        self.seconds["write"] += time.perf_counter() - begin
         meta = {
             "schema_version": schema.SCHEMA_VERSION, "layout": self._layout, "n_rows": self.n_rows,
-            "max_seq_len": schema.MAX_SEQ_LEN, "encoder": encoder, **found,
-            **({"seconds": {what: round(n, 3) for what, n in self.seconds.items()}} if self.seconds["encode"] else {}),
-            "games": self.games,
+            "max_seq_len": schema.MAX_SEQ_LEN, "encoder": encoder, **found, "games": self.games,
         }
         files.write(os.path.join(self.path, reading.META), json.dumps(meta).encode() + b"\n")
 

@@ -11,11 +11,12 @@ import time
 
 import pytest
 from flows import ROOT, environment, script
-from support import downloaded, edit_meta, event, findings, game, log, put_shard, sha
+from support import downloaded, event, findings, game, log, put_shard, sha
 
 from lib.cli import units
 from lib.manifest import Manifest
 from lib.report import overview
+from lib.shards import pace
 from lib.store.clock import moment, now
 from lib.store.history import History
 
@@ -167,12 +168,15 @@ def test_time_left_to_encode_is_by_the_work_that_encoding_was_however_slowly_the
     put_shard(work, {1: 3, 2: 4})
     assert overview.gather(work, History(work))["encodes"] == {
         "left": 1, "per_hour": None, "measured": False, "seconds_left": None}
-    edit_meta(work, lambda meta: meta.update(seconds={"encode": 40, "write": 2}))
+    for games in (40, 1):  # one alone says little
+        spent = pace.Spent()
+        spent.games, spent.encode, spent.write = games, 800, 40
+        spent.note(work)
     events(work, (0, 1, "corrupt"), (0, 1, "encoded"), (600, 2, "corrupt"), (600, 2, "encoded"))
     for jobs, seconds in (("1", 20), ("4", 5), ("100", 1)):  # the one that writes goes no faster for it
         found = json.loads(script("manifest-status", "--work", work, "--json", settings={"JOBS": jobs}).stdout)
         assert found["encodes"]["seconds_left"] == seconds and found["encodes"]["measured"]
-    assert "left to encode : 1, 20 s (180 an hour by the last shards)\n" in script(
+    assert "left to encode : 1, 20 s (180 an hour by the last batch)\n" in script(
         "manifest-status", "--work", work, "--full", settings={"JOBS": "1"}).stdout
 
 

@@ -1,14 +1,20 @@
 """Encoding a stream of games: all or nothing, each id once, said only when its rows are durable."""
 
+import json
 import multiprocessing
 import os
+import subprocess
+import sys
+import time
 
+import faulty
 import numpy as np
 import pytest
+from flows import ROOT, environment
 from support import downloaded, findings, game, in_cache, log, noise, put, sha, tree
 
 from lib.manifest import Manifest
-from lib.shards import policy, reading, writing
+from lib.shards import pace, policy, reading, writing
 from lib.shards.batch import Batch
 from lib.store import workdir
 
@@ -219,3 +225,30 @@ def test_nothing_to_do_touches_nothing(work, encoder):
     encode(work, [downloaded(work, 1, log(1))])
     before = tree(work)
     assert encode(work, []) == ([], {"encoded": 0, "rows": 0}) and tree(work) == before
+
+
+def test_the_time_that_games_take_is_noted_without_that_in_which_none_was_there(tmp_path, logs):
+    faulty.ready_to_encode(tmp_path / "w", logs)
+    run = subprocess.Popen([sys.executable, ROOT / "bin" / "encode-batch", "--work", tmp_path / "w", "--jobs", "1",
+                            "--shard-rows", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                           env=environment())
+    begin = time.monotonic()
+    with run:
+        for gid in logs:
+            print(gid, file=run.stdin, flush=True)
+            assert run.stdout.readline().strip() == gid  # its shard is in place: now it waits
+            time.sleep(1)
+        run.stdin.close()
+    with open(tmp_path / "w" / ".pace") as f:
+        spent = json.load(f)
+    assert spent["games"] == len(logs) and spent["encode"] > 0 and spent["write"] > 0
+    assert spent["encode"] + spent["write"] < time.monotonic() - begin - len(logs)
+    assert pace.encoding(tmp_path / "w", 1) == 3600 * len(logs) / max(spent["encode"], spent["write"])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"games": 1}', '{"games": "x", "encode": 1, "write": 1}',
+                                  '{"games": 3, "encode": 0, "write": 0}'])
+def test_a_note_that_says_nothing_is_none(work, text):
+    with open(os.path.join(work, ".pace"), "w") as f:
+        f.write(text)
+    assert pace.encoding(work, 2) is None
