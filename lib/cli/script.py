@@ -15,7 +15,7 @@ import signal
 import sys
 
 from ..store.errors import Interrupted, Problem
-from . import progress, settings
+from . import helppage, progress, settings
 
 PROG = os.path.basename(sys.argv[0])
 
@@ -35,6 +35,9 @@ def _fill_standard_files():
         if getattr(sys, name) is None:  # closed by the caller: the manifest must not get its number
             os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, open(number, "r" if number == 0 else "w"))  # noqa: SIM115
+    # data is UTF-8 in every locale, and the bytes of a file's name are passed on as they are
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+    sys.stderr.reconfigure(errors="backslashreplace")
 
 
 def _hold_venv():
@@ -45,7 +48,7 @@ def _hold_venv():
 
 def _tell(kind, error, trace):
     if issubclass(kind, ImportError) and {"-h", "--help"} & set(sys.argv[1:]):
-        doc = sys.modules["__main__"].__doc__.strip()
+        doc = helppage.script_doc().strip()
         print(f"{doc}\n\nIts options are told after `make setup` in {settings.ROOT}.", flush=True)
         os._exit(0)
     if issubclass(kind, ImportError):
