@@ -209,7 +209,7 @@ def house(tmp_path_factory):
 def shell(house, command, **settings):
     """What a command prints in the copy of the tree, on stdout and stderr."""
     done = subprocess.run(["bash", "-c", command], cwd=house, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, stdin=subprocess.DEVNULL, env=environment(JOBS="1", **settings))
+                          text=True, stdin=subprocess.DEVNULL, env=environment(JOBS="1", MAKEFLAGS="-- JOBS=1", **settings))
     return done.stdout.replace(f"{house}/", "")
 
 
