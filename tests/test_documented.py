@@ -208,8 +208,9 @@ def house(tmp_path_factory):
 
 def shell(house, command, **settings):
     """What a command prints in the copy of the tree, on stdout and stderr."""
+    settings |= {"JOBS": "1", "MAKEFLAGS": "-- JOBS=1"}  # as if make's command line had it
     done = subprocess.run(["bash", "-c", command], cwd=house, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, stdin=subprocess.DEVNULL, env=environment(JOBS="1", MAKEFLAGS="-- JOBS=1", **settings))
+                          text=True, stdin=subprocess.DEVNULL, env=environment(**settings))
     return done.stdout.replace(f"{house}/", "")
 
 
