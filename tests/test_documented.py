@@ -211,9 +211,10 @@ def house(tmp_path_factory):
 
 def shell(house, command, **settings):
     """What a command prints in the copy of the tree, on stdout and stderr."""
+    settings |= {"JOBS": "1", "MAKEFLAGS": "-- JOBS=1"}  # as if make's command line had it
     done = subprocess.run(["bash", "-c", command], cwd=house, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, stdin=subprocess.DEVNULL, env=environment(JOBS="1", **settings))
-    return done.stdout.replace(f"{house}/", "").replace("settings: JOBS=1 from the environment\n", "")
+                          text=True, stdin=subprocess.DEVNULL, env=environment(**settings))
+    return done.stdout.replace(f"{house}/", "")
 
 
 def shape(line):

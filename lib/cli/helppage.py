@@ -3,6 +3,7 @@
 import argparse
 import re
 import shutil
+import sys
 import textwrap
 
 _INDENT = 4 * " "
@@ -14,7 +15,7 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self):
         width = min(shutil.get_terminal_size().columns, 100)
-        name, example, more, statuses = sections(self.description)
+        name, example, more, statuses = sections(self.description or script_doc())
         options = argparse.HelpFormatter(self.prog, max_help_position=22, width=width - 4)
         for group in self._action_groups:
             options.add_arguments(group._group_actions)
@@ -30,6 +31,17 @@ class Parser(argparse.ArgumentParser):
             "EXAMPLE": example,
         }
         return "\n\n".join(f"{heading}\n{text}" for heading, text in parts.items() if text) + "\n"
+
+
+def script_doc():
+    """The docstring of the script that runs; `python -OO` throws it away, so then it is read from the source."""
+    main = sys.modules["__main__"]
+    if main.__doc__:
+        return main.__doc__
+    import ast  # few need it
+
+    with open(main.__file__, encoding="utf-8") as f:
+        return ast.get_docstring(ast.parse(f.read()), clean=False)
 
 
 def sections(doc):

@@ -17,7 +17,7 @@ import sys
 from ..store import workdir
 from ..store.errors import Interrupted, Problem
 from ..store.wording import count, make
-from . import progress, settings
+from . import helppage, progress, settings
 
 PROG = os.path.basename(sys.argv[0])
 
@@ -37,6 +37,9 @@ def _fill_standard_files():
         if getattr(sys, name) is None:  # the caller closed it: no other file may get its number
             os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, open(number, "r" if number == 0 else "w"))  # noqa: SIM115
+    # data is UTF-8 in every locale, and the bytes of a file's name are passed on as they are
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+    sys.stderr.reconfigure(errors="backslashreplace")
 
 
 def _hold_venv():
@@ -47,7 +50,7 @@ def _hold_venv():
 
 def _tell(kind, error, trace):
     if issubclass(kind, ImportError) and {"-h", "--help"} & set(sys.argv[1:]):
-        doc = sys.modules["__main__"].__doc__.strip()
+        doc = helppage.script_doc().strip()
         print(f"{doc}\n\nTo see its options, run `make setup` in {settings.ROOT} first.", flush=True)
         os._exit(0)
     if issubclass(kind, ImportError):

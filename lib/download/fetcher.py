@@ -9,7 +9,7 @@ from ..logs import logfile
 from ..store import clock, files, identity, trash, workdir
 from ..store.claims import kept
 from . import wanted
-from .session import Fault, Refused
+from .session import Fault, ProxyFault, Refused
 
 _DAY, _WEEK = 86400, 7 * 86400  # seconds
 
@@ -85,7 +85,7 @@ class Fetcher:
     def _settle_refused(self):
         """The server has answered, so it refused single games only: they have failed."""
         for game, fault in self._refused:
-            if fault.kind == "unreachable":  # nobody was asked for it
+            if isinstance(fault, ProxyFault):
                 self.tally["left for later"] += 1
                 self.session.say(f"{game}: {fault}; left for the next run")
             else:

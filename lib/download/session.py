@@ -35,6 +35,13 @@ class Fault(Exception):
         self.kind, self.status, self.retry_after = kind, status, retry_after
 
 
+class ProxyFault(Fault):
+    """The server was not asked, since the proxy did not pass it on: this says nothing about what was asked for."""
+
+    def __init__(self, proxy, why, status=None):
+        super().__init__("unreachable", f"{proxy}: {why}", status)
+
+
 class Refused(Problem):
     """The server refuses everything, or cannot be reached; `fault` is the last Fault."""
 
@@ -128,7 +135,7 @@ class Session:
                     return r
                 if r.status_code not in (200, 206):
                     if r.status_code in proxies.GATEWAY and (proxy := proxies.of(url)):
-                        raise Fault("unreachable", f"{proxy}: {proxies.answer(r.status_code)}", r.status_code)
+                        raise ProxyFault(proxy, proxies.answer(r.status_code), r.status_code)
                     kind = "refused" if r.status_code in (403, 404, 429, 503) else "passing"
                     raise Fault(kind, "HTTP 429 too many requests" if r.status_code == 429 else f"HTTP {r.status_code}",
                                 r.status_code, self._retry_after(r))
@@ -155,7 +162,7 @@ class Session:
             return Fault("passing", _why(error))
         if proxy and (_cause(error, "ProxyError") or _is_lost(error)):  # lost by whom nobody can tell
             status = proxies.refusal(error)
-            return Fault("unreachable", f"{proxy}: {proxies.answer(status) if status else _why(error)}", status)
+            return ProxyFault(proxy, proxies.answer(status) if status else _why(error), status)
         if isinstance(error, requests.exceptions.Timeout) or _cause(error, "ReadTimeoutError", TimeoutError):
             return Fault("passing", f"timed out after {self.timeout:g} s")
         if isinstance(error, requests.exceptions.ConnectionError):

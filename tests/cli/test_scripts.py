@@ -14,12 +14,13 @@ import sys
 import time
 
 import pytest
-from flows import ROOT, environment, script
+from flows import NOBODY, ROOT, environment, make, script
 from support import downloaded, event, game, in_cache, in_xml, log, put, put_shard, sha, tree
 
 from lib.demo.selfplay import play
 from lib.logs import adopt, place
 from lib.manifest import Manifest
+from lib.store import workdir
 
 SCRIPTS = sorted(path.name for path in (ROOT / "bin").iterdir())
 PYTHON = [name for name in SCRIPTS if (ROOT / "bin" / name).read_bytes().startswith(b"#!/usr/bin/env python3\n")]
@@ -68,6 +69,52 @@ def test_help_says_what_the_script_is_for_with_an_example(name, tmp_path):
     assert re.search(r"^    \$ .*\b" + name + r"\b|^    \$ make ", shown.stdout, re.M)
     assert "(now: )" not in shown.stdout and "(now: None)" not in shown.stdout
     assert "\nEXIT STATUS\n" in shown.stdout and os.listdir(tmp_path) == []
+
+
+ODD = [{"PYTHONOPTIMIZE": "1"}, {"PYTHONOPTIMIZE": "2"}, {"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "ascii"},
+       {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
+
+
+@pytest.mark.parametrize("odd", [ODD[1], ODD[-1]])
+@pytest.mark.parametrize("name", PYTHON)
+def test_help_is_the_same_without_docstrings_and_in_every_locale(name, odd):
+    def help_page(env):
+        return subprocess.run([sys.executable, ROOT / "bin" / name, "--help"], capture_output=True,
+                              stdin=subprocess.DEVNULL, env=env)
+
+    plain, shown = help_page(environment(PYTHONUTF8="1")), help_page(environment(**odd))
+    assert (shown.returncode, shown.stderr) == (0, b"") and shown.stdout == plain.stdout
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_make_help_is_the_same_in_every_locale(odd):
+    assert make("help", settings=odd).stdout == make("help").stdout
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_data_is_the_same_with_optimised_bytecode_and_in_every_locale(tmp_path, logs, odd):
+    """Names of players, words of a log, and the name of the work directory are not ASCII."""
+    def printed(work, odd):
+        put(work, 1, logs[0].replace(b'n0="%E6%9D%B1"', b'n0="%E7%89%8C%C3%A9"'))
+        found = []
+        for name, *args in (["adopt-xml"], ["encode-batch", "--queued"], ["rebuild-index"], ["verify-xml"],
+                            ["verify-shards", "--deep"], ["manifest-latest"], ["manifest-status", "--full"],
+                            ["manifest-status", "--json"], ["cache-cat", "--limit", "3"],
+                            ["cache-cat", "--limit", "1", "--pretty"], ["export-mjai", "--stdout"],
+                            ["update-ids", "--year", 2024]):
+            done = subprocess.run([sys.executable, ROOT / "bin" / name, "--work", work, *map(str, args)],
+                                  capture_output=True, stdin=subprocess.DEVNULL,
+                                  env=environment(JOBS="1", TENHOU_URL=NOBODY, DELAY="0", **odd))
+            assert b"Traceback" not in done.stderr and done.returncode == (name == "update-ids"), done.stderr
+            if name != "manifest-status":  # which tells of disk use and speed
+                found.append(re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", b"", done.stdout))
+        assert script("update-ids", "--work", work, "--year", 2024, settings={"IDS": work, **odd}).stdout == f"{work}\n"
+        return found
+
+    works = [os.path.join(tmp_path, "\u724c\u00e9", name) for name in ("a", "b")]
+    for work in works:
+        workdir.make(work)
+    assert printed(works[0], odd) == printed(works[1], {"PYTHONUTF8": "1"})
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -315,7 +362,7 @@ def test_a_log_whose_name_differs_in_capitals_only_is_not_removed_where_both_are
 
 @pytest.mark.parametrize(("data", "why"), [
     (b"<mjloggm><GO/>", "an incomplete log"), (b"a page", "an incomplete log"), (b"", "an incomplete log"),
-    (gzip.compress(log(1))[:40], "damaged or still being copied: .*"),
+    (gzip.compress(log(1), mtime=0)[:40], "damaged or still being copied: .*"),
     (log(1, rows=9), f"another log of {A} is here already")], ids=range(5))
 def test_what_only_has_the_name_of_a_log_stays_where_it_is(work, data, why):
     put(work, 1, log(1))

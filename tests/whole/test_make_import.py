@@ -65,12 +65,12 @@ def fill(folder, logs, links):
 def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, logs):
     work, folder = tmp_path / "w", tmp_path / "my logs (old)"
     with stand_in(tmp_path, "--games", 5) as (url, requests):
-        server = {"TENHOU_URL": url, "DELAY": "0"}
+        server, words = {"TENHOU_URL": url, "DELAY": "0"}, [f"TENHOU_URL={url}", "DELAY=0"]
         ids = script("fetch-index", "--work", tmp_path / "lists", "--year", 2024, settings=server)
         ids = script("extract-ids", "--work", tmp_path / "lists", "--year", 2024).stdout.split()
         assert len(ids) == 5
         fill(folder, logs, ids)
-        first = make("import", f"WORK={work}", f"FROM={folder}", settings=server)
+        first = make("import", f"WORK={work}", f"FROM={folder}", *words)
         assert first.returncode == 0
         listed, *told = first.stderr.splitlines()
         assert listed.endswith("my games.txt: a list that names 50 games"), listed
@@ -78,7 +78,7 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
                         "import-logs: the lists name 5 games not here yet; if you do not want them, delete "
                         f"{work}/game_ids_imported.txt; to download them: make run WORK={work}"]
         assert "left to download : 5" in make("status", f"WORK={work}").stdout
-        run = make("run", f"WORK={work}", settings=server)
+        run = make("run", f"WORK={work}", *words)
         assert run.returncode == 0 and "80 encoded, 0 failed, 0 corrupt" in run.stderr, run.stderr
         assert sorted(request["gid"] for request in requests() if request["gid"]) == ids
         assert set(cache(work)) == {*logs, *ids}
@@ -87,9 +87,9 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
         assert set(encoded.values()) == {1}
         assert all(str(folder) in event["source"] for event in events
                    if event["status"] == "downloaded" and event["gid"] in logs)
-        again = make("import", f"WORK={work}", f"FROM={folder}", settings=server)
+        again = make("import", f"WORK={work}", f"FROM={folder}", *words)
         assert again.stderr == f"{listed}\nimport-logs: 0 imported, 0 duplicates, 300 here already\n"
-        assert "nothing to do" in make("run", f"WORK={work}", settings=server).stderr
+        assert "nothing to do" in make("run", f"WORK={work}", *words).stderr
         assert len(events) == len((work / "manifest.jsonl").read_text().splitlines())
         assert len([request for request in requests() if request["gid"]]) == 5
     assert make("-s", "import", f"WORK={work}", f"FROM={folder}").stderr == ""
