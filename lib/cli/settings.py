@@ -1,5 +1,5 @@
-"""Settings: the environment overrides the defaults of config.mk (of switches see lib/cli/origins.py), and the flags of a
-script override both.
+"""Settings: the environment overrides the defaults of config.mk, and the flags of a script override both. Of switches
+see lib/cli/origins.py.
 
 This module knows which values each setting may have.
 """
