@@ -34,7 +34,8 @@ A, B, C = (f"2024010100gm-00a9-0000-0000000{n}" for n in (1, 2, 3))
 
 def script(name, *args, **options):
     """Call bin/name with a work directory that is there."""
-    os.makedirs(args[args.index("--work") + 1], exist_ok=True)
+    if "--work" in args:
+        os.makedirs(args[args.index("--work") + 1], exist_ok=True)
     return call(name, *args, **options)
 
 
@@ -322,8 +323,8 @@ def test_a_lock_file_that_is_closed_to_us_is_a_line_that_says_so_and_nothing_is_
             os.unlink(path)
     why = "Permission denied" if closed != "a link" else "Too many levels of symbolic links"
     assert done.returncode == 1 and not asked and not (tmp_path / "x").exists()
-    assert done.stderr == (f"fetch-paipu: {path}: {why}: a lock file that is another user's, or a link, has to be made "
-                           "one that all may write, or removed\n")
+    assert done.stderr == (f"fetch-paipu: {path}: {why}: this lock file belongs to another user, or is a link; "
+                           "remove it, or let all users write it (chmod 666)\n")
 
 
 def test_a_lock_file_of_another_user_that_all_may_write_is_as_good_as_our_own(tmp_path):

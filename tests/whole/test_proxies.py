@@ -51,11 +51,12 @@ def head(status):
     return f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
 
 
-@pytest.mark.parametrize("base", [NOBODY, NOBODY.replace("http", "https")])
+@pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize(("answer", "why"), [
     (b"", "connection reset"), (head("407 Proxy Authentication Required"), "it answers HTTP 407, wants a user name"),
     (head("502 Bad Gateway"), "it answers HTTP 502"), (head("504 Gateway Timeout"), "it answers HTTP 504")])
-def test_what_a_proxy_does_not_pass_on_ends_the_run_soon_and_is_held_against_no_game(tmp_path, base, answer, why):
+def test_what_a_proxy_does_not_pass_on_ends_the_run_soon_and_is_held_against_no_game(tmp_path, scheme, answer, why):
+    base = NOBODY.replace("http", scheme)
     with proxy(lambda _: answer) as (where, asked):
         done = fetch(tmp_path, "ALL_PROXY", f"http://me:secret@{where}", TENHOU_URL=base)
     assert done.returncode == 1 and len(asked) == 5 and no_event(tmp_path), done.stderr
@@ -64,10 +65,11 @@ def test_what_a_proxy_does_not_pass_on_ends_the_run_soon_and_is_held_against_no_
     assert f"the proxy http://{where} (from ALL_PROXY): {why}" in last and "secret" not in done.stderr
 
 
-@pytest.mark.parametrize("base", [NOBODY, NOBODY.replace("http", "https")])
+@pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("variable", ["ALL_PROXY", "all_proxy", "{}_proxy", "{}_PROXY"])
-def test_a_proxy_that_is_not_there_is_named_and_so_is_who_names_it(tmp_path, base, variable):
-    variable = variable.format("https" if base.startswith("https") else "http")
+def test_a_proxy_that_is_not_there_is_named_and_so_is_who_names_it(tmp_path, scheme, variable):
+    base = NOBODY.replace("http", scheme)
+    variable = variable.format(scheme)
     variable = variable.upper() if "PROXY" in variable else variable
     if variable == "HTTP_PROXY":
         variable = "http_proxy"
