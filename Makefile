@@ -27,7 +27,7 @@ CONVERT = $(if $(filter command,$(firstword $(origin SHARD_LAYOUT))),$(SHARD_LAY
 SPREAD := $(if $(filter-out local,$(DISTRIBUTE)),bin/distribute )
 
 run: venv settings  ## check, adopt, download, encode, index, status: everything that is left to do
-	@bin/with-lock --create -- bash -uo pipefail -c '\
+	@bin/with-lock $(QUIET) --create -- bash -uo pipefail -c '\
 	  bin/check-first $(QUIET); \
 	  bin/adopt-xml $(QUIET) --all </dev/null >/dev/null || exit; \
 	  status=0; ids=$$(bin/update-ids $(QUIET)) || status=$$?; \
@@ -61,19 +61,19 @@ rebuild-index: venv settings  ## write cache/index.json anew
 	@bin/rebuild-index
 
 compact: venv settings  ## merge small shards, drop stale rows and orphan shards; SHARD_LAYOUT=…: convert too
-	@bin/with-lock -- bin/compact-shards $(QUIET) $(addprefix --layout=,$(CONVERT))
+	@bin/with-lock $(QUIET) -- bin/compact-shards $(QUIET) $(addprefix --layout=,$(CONVERT))
 	@bin/rebuild-index $(QUIET)
 
 convert: CONVERT = $(LAYOUT)
 convert: compact  ## write all shards anew in LAYOUT=parquet or LAYOUT=dense
 
 recover: venv settings  ## rebuild a lost or broken manifest from the shards and xml/; the old file is kept
-	@bin/with-lock -- bin/recover-manifest
+	@bin/with-lock $(QUIET) -- bin/recover-manifest
 	@bin/adopt-xml $(QUIET) --all </dev/null >/dev/null
 	@bin/rebuild-index
 
 purge: venv settings  ## empty trash/, where repair and compaction put what they take out
-	@bin/with-lock -- bin/empty-trash $(QUIET)
+	@bin/with-lock $(QUIET) -- bin/empty-trash $(QUIET)
 
 demo: export MAKE := $(MAKE)
 demo: settings  ## the whole pipeline on self-played games in data/demo, no network needed; under a minute
