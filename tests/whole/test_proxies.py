@@ -51,29 +51,26 @@ def head(status):
     return f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
 
 
-@pytest.mark.parametrize("base", [NOBODY, NOBODY.replace("http", "https")])
+@pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize(("answer", "why"), [
     (b"", "connection reset"), (head("407 Proxy Authentication Required"), "it answers HTTP 407, wants a user name"),
     (head("502 Bad Gateway"), "it answers HTTP 502"), (head("504 Gateway Timeout"), "it answers HTTP 504")])
-def test_what_a_proxy_does_not_pass_on_ends_the_run_soon_and_is_held_against_no_game(tmp_path, base, answer, why):
+def test_what_a_proxy_does_not_pass_on_ends_the_run_soon_and_is_held_against_no_game(tmp_path, scheme, answer, why):
     with proxy(lambda _: answer) as (where, asked):
-        done = fetch(tmp_path, "ALL_PROXY", f"http://me:secret@{where}", TENHOU_URL=base)
+        done = fetch(tmp_path, "ALL_PROXY", f"http://me:secret@{where}", TENHOU_URL=NOBODY.replace("http", scheme))
     assert done.returncode == 1 and len(asked) == 5 and no_event(tmp_path), done.stderr
     *_, last = done.stderr.splitlines()
     assert last.startswith("fetch-paipu: 127.0.0.1: 5 requests in a row without success, the last for ")
     assert f"the proxy http://{where} (from ALL_PROXY): {why}" in last and "secret" not in done.stderr
 
 
-@pytest.mark.parametrize("base", [NOBODY, NOBODY.replace("http", "https")])
+@pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("variable", ["ALL_PROXY", "all_proxy", "{}_proxy", "{}_PROXY"])
-def test_a_proxy_that_is_not_there_is_named_and_so_is_who_names_it(tmp_path, base, variable):
-    variable = variable.format("https" if base.startswith("https") else "http")
-    variable = variable.upper() if "PROXY" in variable else variable
-    if variable == "HTTP_PROXY":
-        variable = "http_proxy"
+def test_a_proxy_that_is_not_there_is_named_and_so_is_who_names_it(tmp_path, scheme, variable):
+    variable = variable.format(scheme.upper() if "PROXY" in variable else scheme)
     with proxy(lambda _: b"") as (where, _):
         pass
-    done = fetch(tmp_path, variable, f"http://{where}", TENHOU_URL=base)
+    done = fetch(tmp_path, variable, f"http://{where}", TENHOU_URL=NOBODY.replace("http", scheme))
     assert done.returncode == 1 and no_event(tmp_path)
     assert f"the proxy http://{where} (from {variable}): connection refused; stopped" in done.stderr
 
