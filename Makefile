@@ -30,7 +30,7 @@ CONVERT = $(if $(filter command,$(firstword $(origin SHARD_LAYOUT))),$(SHARD_LAY
 SPREAD := $(if $(filter-out local,$(DISTRIBUTE)),bin/distribute )
 
 run: venv settings  ## do everything that is left: check, adopt, download, encode, index, status
-	@bin/with-lock $(if $(QUIET),--if-busy 0) --create -- bash -uo pipefail -c '\
+	@bin/with-lock $(QUIET) $(if $(QUIET),--if-busy 0) --create -- bash -uo pipefail -c '\
 	  settled="python3 -m lib.report.settled $(QUIET)"; PYTHONSAFEPATH= $$settled && exit; \
 	  export IN_RUN=1; bin/check-first $(QUIET); odd=$$?; \
 	  bin/adopt-xml $(QUIET) --all </dev/null >/dev/null || exit; \
@@ -66,19 +66,19 @@ rebuild-index: venv settings  ## write cache/index.json again
 	@bin/rebuild-index
 
 compact: venv settings  ## merge small shards, drop stale rows and orphan shards; SHARD_LAYOUT=… converts them too
-	@bin/with-lock -- bin/compact-shards $(QUIET) $(addprefix --layout=,$(CONVERT))
+	@bin/with-lock $(QUIET) -- bin/compact-shards $(QUIET) $(addprefix --layout=,$(CONVERT))
 	@bin/rebuild-index $(QUIET)
 
 convert: CONVERT = $(LAYOUT)
 convert: compact  ## rewrite all shards in LAYOUT=parquet or LAYOUT=dense
 
 recover: venv settings  ## rebuild a lost or damaged manifest from the shards and xml/; keeps the old file
-	@bin/with-lock -- bin/recover-manifest
+	@bin/with-lock $(QUIET) -- bin/recover-manifest
 	@bin/adopt-xml $(QUIET) --all </dev/null >/dev/null
 	@bin/rebuild-index
 
 purge: venv settings  ## empty trash/, where repair and compaction move files; a log that is the only copy of its game stays
-	@bin/with-lock -- bin/empty-trash $(QUIET)
+	@bin/with-lock $(QUIET) -- bin/empty-trash $(QUIET)
 
 demo: export MAKE := $(MAKE)
 demo: settings  ## show the whole pipeline on self-played games in data/demo, no network needed; under a minute

@@ -15,7 +15,7 @@ case "$*" in
   "-c import sys"*) echo {version} ;;
   "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; echo made with {version} ;;
   --version) echo Python {version} ;;
-  "-m pip install"*) sleep 0.2; echo "$PWD ${{@:5}}" >>pip.log;
+  "-m pip install"*) sleep 0.2; echo "$PWD ${{@:5}} CXXFLAGS:$CXXFLAGS" >>pip.log;
     cat pip-says >&2 2>/dev/null; [ ! -e no-network ] ;;
   "-m lib.cli.makeline") ;;
   *) exec {real} "$@" ;;
@@ -175,3 +175,9 @@ def test_a_tree_that_one_may_not_write_is_a_line_only_if_something_has_to_be_mad
             assert (done.returncode, done.stdout) == (1, "")
             assert done.stderr == (f"setup: .venv has to be made or added to, and nobody may not write in {tmp_path}: "
                                    "have its owner run make setup\n")
+
+
+def test_what_is_built_from_source_has_a_char_with_a_sign_on_arm_too(setup, tmp_path):
+    setup(CXXFLAGS="-O2")
+    log = (tmp_path / "pip.log").read_text().splitlines()
+    assert log and all(line.endswith("CXXFLAGS:-O2 -fsigned-char") for line in log)

@@ -56,9 +56,8 @@ def head(status):
     (b"", "connection reset"), (head("407 Proxy Authentication Required"), "it answers HTTP 407, wants a user name"),
     (head("502 Bad Gateway"), "it answers HTTP 502"), (head("504 Gateway Timeout"), "it answers HTTP 504")])
 def test_what_a_proxy_does_not_pass_on_ends_the_run_soon_and_is_held_against_no_game(tmp_path, scheme, answer, why):
-    base = NOBODY.replace("http", scheme)
     with proxy(lambda _: answer) as (where, asked):
-        done = fetch(tmp_path, "ALL_PROXY", f"http://me:secret@{where}", TENHOU_URL=base)
+        done = fetch(tmp_path, "ALL_PROXY", f"http://me:secret@{where}", TENHOU_URL=NOBODY.replace("http", scheme))
     assert done.returncode == 1 and len(asked) == 5 and no_event(tmp_path), done.stderr
     *_, last = done.stderr.splitlines()
     assert last.startswith("fetch-paipu: 127.0.0.1: 5 requests in a row without success, the last for ")
@@ -68,14 +67,10 @@ def test_what_a_proxy_does_not_pass_on_ends_the_run_soon_and_is_held_against_no_
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("variable", ["ALL_PROXY", "all_proxy", "{}_proxy", "{}_PROXY"])
 def test_a_proxy_that_is_not_there_is_named_and_so_is_who_names_it(tmp_path, scheme, variable):
-    base = NOBODY.replace("http", scheme)
-    variable = variable.format(scheme)
-    variable = variable.upper() if "PROXY" in variable else variable
-    if variable == "HTTP_PROXY":
-        variable = "http_proxy"
+    variable = variable.format(scheme.upper() if "PROXY" in variable else scheme)
     with proxy(lambda _: b"") as (where, _):
         pass
-    done = fetch(tmp_path, variable, f"http://{where}", TENHOU_URL=base)
+    done = fetch(tmp_path, variable, f"http://{where}", TENHOU_URL=NOBODY.replace("http", scheme))
     assert done.returncode == 1 and no_event(tmp_path)
     assert f"the proxy http://{where} (from {variable}): connection refused; stopped" in done.stderr
 
