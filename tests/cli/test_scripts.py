@@ -177,6 +177,17 @@ def test_a_bad_id_on_stdin_is_told_and_skipped_and_the_others_are_done(done, nam
     assert shown.returncode == (1 if name == "verify-xml" else 0)
 
 
+def test_the_check_says_of_an_id_that_it_is_of_no_game_here(done):
+    os.unlink(os.path.join(done, "xml", f"{A}.txt"))  # encoded: no log is needed
+    shown = run("verify-xml", done, A, game(99))
+    assert (shown.returncode, shown.stdout) == (0, "")
+    assert f"verify-xml: {game(99)}: no such game in this work directory\n" in shown.stderr
+    assert f"{A}: no such game" not in shown.stderr and "1 game without a log in xml/; none is needed" in shown.stderr
+    shown = run("verify-xml", done, input="".join(f"{game(n)}\n" for n in range(90, 99)))
+    assert shown.stderr.count("no such game") == 5 and "verify-xml: 9 ids of no game" in shown.stderr
+    assert "no such game" not in run("verify-xml", done).stderr
+
+
 def test_only_the_ids_given_are_adopted(full):
     assert run("adopt-xml", full, B).stdout == f"{B}\n" and list(Manifest(full).latest) == [B]
     assert run("adopt-xml", full, input=f"{C}\n").stdout == f"{C}\n" and list(Manifest(full).latest) == [B, C]

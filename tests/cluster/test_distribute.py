@@ -280,6 +280,17 @@ def test_braces_that_parallel_would_fill_in_are_refused(tmp_path):
     assert done.returncode == 2 and "{#}" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+def test_the_closing_lines_of_the_pieces_are_summed_up_but_not_the_numbers_of_a_command(capsys):
+    summary = spread.Summary()
+    for line in ("x: 1 corrupt file moved; to go on: make run DEEP=1 WORK=/w7", "exit 0", "x: 1 row", "y: one {4}"):
+        summary.add_line(line)
+    for line in ("x: 2 corrupt files moved; to go on: make run DEEP=1 WORK=/w7", "x: 0 rows", "y: one {4}"):
+        summary.add_line(line)
+    summary.close(quiet=False)
+    assert capsys.readouterr().err.splitlines() == [
+        "x: 3 corrupt files moved; to go on: make run DEEP=1 WORK=/w7", "x: 1 row", "y: one {4}"]
+
+
 def test_a_script_that_cannot_be_spread_is_refused(work):
     done = script("distribute", "--work", work, "fetch-paipu")
     assert done.returncode == 2 and "only encode-batch and verify-xml" in done.stderr

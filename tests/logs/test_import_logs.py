@@ -288,6 +288,14 @@ def test_two_logs_of_one_game_in_one_import_the_first_stays(work, tmp_path):
     assert record(work, 1)["sha256"] == sha(log(1))
 
 
+def test_a_page_saved_under_the_name_of_a_log_is_said_to_be_html(work, tmp_path):
+    for start in (b"<html>", b"\xef\xbb\xbf\n<!DOCTYPE HTML><html>"):
+        (tmp_path / f"{A}.xml").write_bytes(start + b"404 Not Found</html>")
+        done = script("import-logs", "--work", work, tmp_path / f"{A}.xml")
+        assert f"{A}.xml: an HTML page, not a log\n" in done.stderr
+        assert done.stderr.endswith("import-logs: 0 imported, 0 duplicates, 1 HTML page\n")
+
+
 # logs without an id
 
 def nameless(n):
@@ -335,7 +343,7 @@ def test_what_is_none_of_ours_is_counted_and_only_a_few_are_told(work, tmp_path)
     os.symlink("/", tmp_path / "a" / "root")
     done = script("import-logs", "--work", work, tmp_path / "a", timeout=60)
     assert done.returncode == 0 and done.stderr.count("\n") == 6 and "\x1b" not in done.stderr
-    assert done.stderr.endswith("import-logs: 0 imported, 0 duplicates, 12 not logs\n")
+    assert done.stderr.endswith("import-logs: 0 imported, 0 duplicates, 12 other files\n")
     assert script("import-logs", "--work", work, "--quiet", tmp_path / "a").stderr.count("\n") == 1
 
 

@@ -16,7 +16,8 @@ import time
 import zipfile
 
 import pytest
-from flows import NOBODY, ROOT, cache, environment, forget, make, records, script, stand_in, start_make
+from flows import NOBODY, ROOT, cache, environment, forget, make, records, stand_in, start_make
+from flows import script as call
 from test_full_disk import forbid_everything
 from test_hostile import reply, server
 
@@ -28,7 +29,14 @@ from lib.store.errors import Busy, Problem
 
 YEAR = "YEAR=2024"
 NOW = str(datetime.datetime.now(settings.JAPAN).year)  # a running year
-A, B = "2024010100gm-00a9-0000-00000001", "2024010100gm-00a9-0000-00000002"
+A, B, C = (f"2024010100gm-00a9-0000-0000000{n}" for n in (1, 2, 3))
+
+
+def script(name, *args, **options):
+    """Call bin/name with a work directory that is there."""
+    if "--work" in args:
+        os.makedirs(args[args.index("--work") + 1], exist_ok=True)
+    return call(name, *args, **options)
 
 
 def run(work, url, *more, delay=0, **options):
@@ -118,6 +126,21 @@ def test_each_fault_has_its_reason_and_passes(tmp_path, kind, reason):
     with stand_in(tmp_path, "--games", 6) as (url, _):
         assert run(work, url, "RETRY=1").returncode == 0
     assert len(cache(work)) == 6
+
+
+def test_games_that_failed_are_counted_by_reason(tmp_path):
+    answers = {A: 404, B: 404, C: 500}
+    with server(lambda handler: reply(handler, b"", answers[handler.path[-len(A):]])) as (url, _):
+        done = script("fetch-paipu", "--work", tmp_path, *answers, settings={"TENHOU_URL": url, "DELAY": "0"})
+    assert done.stderr.endswith("fetch-paipu: 3 failed: 2 HTTP 404, 1 HTTP …\n"
+                                "fetch-paipu: 0 downloaded, 0 duplicates, 3 failed, 0 left for later\n")
+
+
+def test_too_many_requests_are_named(tmp_path):
+    with server(lambda handler: reply(handler, b"", 429, Retry_After="0")) as (url, _):
+        done = script("fetch-paipu", "--work", tmp_path, A, settings={"TENHOU_URL": url, "DELAY": "0"})
+    assert records(tmp_path)[A]["error"] == "HTTP 429 too many requests"
+    assert f"fetch-paipu: {A}: HTTP 429 too many requests; trying again in 0 s\n" in done.stderr
 
 
 def test_a_missing_log_is_asked_for_again_after_a_week_a_passing_fault_at_the_next_run(tmp_path):
@@ -300,8 +323,8 @@ def test_a_lock_file_that_is_closed_to_us_is_a_line_that_says_so_and_nothing_is_
             os.unlink(path)
     why = "Permission denied" if closed != "a link" else "Too many levels of symbolic links"
     assert done.returncode == 1 and not asked and not (tmp_path / "x").exists()
-    assert done.stderr == (f"fetch-paipu: {path}: {why}: a lock file that is another user's, or a link, has to be made "
-                           "one that all may write, or removed\n")
+    assert done.stderr == (f"fetch-paipu: {path}: {why}: this lock file belongs to another user, or is a link; "
+                           "remove it, or let all users write it (chmod 666)\n")
 
 
 def test_a_lock_file_of_another_user_that_all_may_write_is_as_good_as_our_own(tmp_path):
@@ -362,6 +385,7 @@ def test_when_its_reader_has_had_enough_the_download_says_what_is_left_if_it_kno
     work = tmp_path / "w"
     ids = "".join(f"{A[:-2]}{n:02d}\n" for n in range(20))
     (tmp_path / "ids").write_text(ids)
+    work.mkdir()
     take = "<ids" if source == "file" else "< <(cat ids)"
     with server(lambda handler: reply(handler, b"<mjloggm><GO/>%s</mjloggm>" % handler.path.encode())) as (url, _):
         done = subprocess.run(

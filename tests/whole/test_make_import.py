@@ -66,7 +66,6 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
     work, folder = tmp_path / "w", tmp_path / "my logs (old)"
     with stand_in(tmp_path, "--games", 5) as (url, requests):
         server = {"TENHOU_URL": url, "DELAY": "0"}
-        (tmp_path / "lists").mkdir()
         ids = script("fetch-index", "--work", tmp_path / "lists", "--year", 2024, settings=server)
         ids = script("extract-ids", "--work", tmp_path / "lists", "--year", 2024).stdout.split()
         assert len(ids) == 5
@@ -112,4 +111,5 @@ def test_logs_copied_into_xml_as_they_are_end_encoded_too(tmp_path, logs):
 
 def test_make_import_without_a_place_says_how(tmp_path):
     done = make("import", f"WORK={tmp_path / 'w'}")
-    assert done.returncode == 2 and "make import FROM=PATH" in done.stderr and not (tmp_path / "w").exists()
+    assert done.returncode == 2 and f": name a folder or file, e.g. make import FROM=~/logs WORK={tmp_path / 'w'}\n" in done.stderr
+    assert not (tmp_path / "w").exists()

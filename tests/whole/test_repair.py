@@ -179,9 +179,49 @@ def test_purge_empties_the_trash_and_status_tells_its_size(work):
     make("check", f"WORK={work}", "REPAIR=1")
     assert "trash " in make("status", f"WORK={work}").stdout
     assert json.loads(script("manifest-status", "--work", work, "--json").stdout)["disk"]["trash"] > 0
-    assert make("purge", f"WORK={work}").returncode == 0
+    faulty.ok("empty-trash", "--work", work, "--all")
     assert trash(work) == [] and make("check", f"WORK={work}").returncode == 0
     assert make("purge", f"WORK={work}").returncode == 0
+
+
+def test_purge_keeps_a_log_that_is_the_only_copy_of_its_game_until_asked_in_so_many_words(tmp_path, work, logs):
+    rotten = rot(work)
+    make("check", f"WORK={work}", "REPAIR=1")
+    (work / "trash" / "other").write_bytes(b"x")
+    done = make("purge", f"WORK={work}")
+    assert done.returncode == 0 and trash(work) == [rotten] and "1 file deleted" in done.stderr
+    advice = "1 log kept, because xml/ has no other log of its game; to delete it too: "
+    assert done.stderr.endswith(f"{advice}bin/empty-trash --all --work {work}\n")
+    (work / "xml" / f"{G}.txt").write_bytes(logs[G])  # the game has a log again
+    assert "kept" not in make("purge", f"WORK={work}").stderr and trash(work) == []
+    rot(work)
+    make("check", f"WORK={work}", "REPAIR=1")
+    assert len(trash(work)) == 1
+    faulty.ok("empty-trash", "--work", work, "--all")
+    assert trash(work) == []
+
+
+def test_purge_keeps_the_log_of_a_duplicate_only_if_the_other_one_is_gone(tmp_path, logs):
+    work = tmp_path / "w"
+    faulty.put(work, {**logs, faulty.game(7): logs[G]})
+    faulty.ok("adopt-xml", "--work", work)
+    kept = work / "trash" / f"{faulty.game(7)}.txt"
+    copy = kept.read_bytes()
+    faulty.ok("empty-trash", "--work", work)
+    assert not kept.exists()
+    kept.parent.mkdir()
+    kept.write_bytes(copy)
+    (work / "xml" / f"{G}.txt").unlink()
+    faulty.ok("empty-trash", "--work", work)
+    assert kept.read_bytes() == copy
+
+
+def test_nothing_is_purged_while_xml_is_not_mounted(work):
+    rot(work)
+    make("check", f"WORK={work}", "REPAIR=1")
+    (work / "xml").rename(work / "elsewhere")
+    (work / "xml").mkdir()
+    assert script("empty-trash", "--work", work).returncode == 1 and len(trash(work)) == 1
 
 
 def test_purge_leads_nowhere_else(work, tmp_path):
