@@ -27,7 +27,7 @@ def next_step(work, manifest, findings, lost=False, deep=False):
 
 def _forgotten(work, manifest, wrong):
     """How many games there are of which `make recover` knows more than the manifest."""
-    gone = {each.shard for each in wrong if each.is_lost}
+    gone = {each.shard for each in wrong if each.verdict in ("damaged", "absent")}
     damaged = {each.shard for each in wrong if each.verdict == "damaged"}
     return len({g["gid"] for name in set(reading.names(work)) - damaged for g in _games(work, name)
                 if policy.is_forgotten(g, name, manifest, gone)})
