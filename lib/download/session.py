@@ -128,8 +128,8 @@ class Session:
                     return r
                 if r.status_code not in (200, 206):
                     kind = "refused" if r.status_code in (403, 404, 429, 503) else "passing"
-                    what = "HTTP 429 too many requests" if r.status_code == 429 else f"HTTP {r.status_code}"
-                    raise Fault(kind, what, r.status_code, self._retry_after(r))
+                    raise Fault(kind, "HTTP 429 too many requests" if r.status_code == 429 else f"HTTP {r.status_code}",
+                                r.status_code, self._retry_after(r))
                 length = r.headers.get("Content-Length", "")
                 if length.isdecimal() and int(length) > limit:
                     raise Fault("passing", f"body of {length} bytes, more than {limit}")

@@ -16,7 +16,7 @@ _RULES = "the log is sound, its rules are not encoded"
 REASONS = {
     "HTTP 403": ("download", "the server refuses it; asked again after a week"),
     "HTTP 404": ("download", "the server has no such log; asked again after a week"),
-    "HTTP 429 too many requests": ("download", f"the server asks us to slow down; {_AGAIN}"),
+    "HTTP 429…": ("download", f"the server asks us to slow down; {_AGAIN}"),
     "HTTP …": ("download", f"another answer that is no log; {_AGAIN}"),
     "timed out…": ("download", f"no answer within TIMEOUT seconds; {_AGAIN}"),
     "too slow: …": ("download", f"an answer that drips, not whole after four times TIMEOUT; {_AGAIN}"),
