@@ -28,7 +28,7 @@ GROUPS = {
 REASONS = {
     "HTTP 403": "refused",
     "HTTP 404": "refused",
-    "HTTP 429 too many requests": "server trouble",
+    "HTTP 429…": "server trouble",
     "HTTP …": "server trouble",
     "too many redirects": "server trouble",
     "timed out…": "network",

@@ -111,5 +111,5 @@ def test_logs_copied_into_xml_as_they_are_end_encoded_too(tmp_path, logs):
 
 def test_make_import_without_a_place_says_how(tmp_path):
     done = make("import", f"WORK={tmp_path / 'w'}")
-    assert done.returncode == 2 and f": name a folder or file, e.g. make import FROM=~/logs WORK={tmp_path / 'w'}\n" in done.stderr
-    assert not (tmp_path / "w").exists()
+    assert f": name a folder or file, e.g. make import FROM=~/logs WORK={tmp_path / 'w'}\n" in done.stderr
+    assert done.returncode == 2 and not (tmp_path / "w").exists()
