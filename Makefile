@@ -1,4 +1,4 @@
-# From Tenhou's game logs to training data: rules that chain the scripts in bin/. `make help` lists them.
+# From Tenhou's game logs to training data: these rules call the scripts in bin/. `make help` lists them.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += -r
@@ -9,11 +9,12 @@ MAKEFLAGS += -r
 .PHONY: convert train-demo test-all torture help venv settings
 
 include config.mk
-# before make takes it for something of its own, and does it
+# refuse a $ before make expands it
 $(foreach k,WORK IDS YEAR,$(if $(findstring $$,$(value $k)),$(error $k='$(value $k)': must have no $$)))
-# for lib/cli/makeline.py, which checks what make was called with
+# for lib/cli/makeline.py, which checks the command line
 export GOALS := $(MAKECMDGOALS)
-# the scripts of a run end when the make that the user started ends, however it ends; a number means it only here
+# When the make that the user started ends, for whatever reason, its scripts end too. Its process number means nothing on
+# another machine or in another container, so it comes with their ids.
 export RUN_PID := $(or $(RUN_PID),$(shell cd /proc 2>/dev/null; echo \
   "$$PPID@$$(cat sys/kernel/random/boot_id 2>/dev/null)/$$(readlink self/ns/pid 2>/dev/null)"))
 export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
@@ -21,11 +22,11 @@ export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/loc
 # work is neither: what it was to do is being done, so `make -s run` ends with 0 and nothing to mail. Without -s it says
 # who is at work, and make ends with 2; who needs to know which it was calls bin/with-lock, whose status then is 75.
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
-# of the shards that compact writes: only if asked for in so many words, not for config.mk's sake
+# compact changes the layout of shards only if SHARD_LAYOUT is on the command line, not if it is in config.mk
 CONVERT = $(if $(filter command,$(firstword $(origin SHARD_LAYOUT))),$(SHARD_LAYOUT))
 SPREAD := $(if $(filter-out local,$(DISTRIBUTE)),bin/distribute )
 
-run: venv settings  ## check, adopt, download, encode, index, status: everything that is left to do
+run: venv settings  ## do everything that is left: check, adopt, download, encode, index, status
 	@bin/with-lock $(if $(QUIET),--if-busy 0) --create -- bash -uo pipefail -c '\
 	  bin/check-first $(QUIET); \
 	  bin/adopt-xml $(QUIET) --all </dev/null >/dev/null || exit; \
@@ -35,79 +36,79 @@ run: venv settings  ## check, adopt, download, encode, index, status: everything
 	  bin/rebuild-index $(QUIET) & table=$$(bin/manifest-status $(QUIET)) || status=$$?; \
 	  wait $$! || status=$$?; $(if $(QUIET),,echo "$$table";) exit $$status'
 
-check: venv settings  ## hold files and shards against the manifest; REPAIR=1 moves damaged XML files to trash/, queues what is lost
+check: venv settings  ## compare files and shards with the manifest; REPAIR=1 moves damaged XML files to trash/, queues lost games
 	@status=0; $(SPREAD)bin/verify-xml $(QUIET) --all </dev/null 2>&1 || status=$$?; \
 	  bin/verify-shards $(QUIET) 2>&1 || status=$$?; \
 	  bin/rebuild-index $(if $(filter 1,$(REPAIR)),$(QUIET),--check) 2>&1 || status=$$?; exit $$status
 
-status: venv settings  ## games by their state, shards, disk use, what is left to do, why games failed
+status: venv settings  ## show games by status, shards, disk use, what is left to do, why games failed
 	@bin/manifest-status --full
 
-watch: venv settings  ## the status again and again, until Ctrl-C
+watch: venv settings  ## show the status every five seconds, until Ctrl-C
 	@bin/manifest-status --watch 5
 
-report: venv settings  ## write <work>/report.html: how it stands and how it went, with plots; one file, no network
+report: venv settings  ## write <work>/report.html: the status and the history, with plots; one file, no network needed
 	@bin/make-venv report
 	@bin/report $(QUIET)
 
 export-mjai: venv settings  ## write all games as mjai events, for Mortal: <work>/mjai/<game id>.json.gz
 	@bin/export-mjai $(QUIET) --all </dev/null >/dev/null
 
-import: venv settings  ## take in the logs in FROM: a folder, zip, tar, file or SQLite database; make run does the rest
+import: venv settings  ## import the logs in FROM: a folder, zip, tar, file or SQLite database; make run does the rest
 	@bin/import-logs $(QUIET) >/dev/null
 
-rebuild-index: venv settings  ## write cache/index.json anew
+rebuild-index: venv settings  ## write cache/index.json again
 	@bin/rebuild-index
 
-compact: venv settings  ## merge small shards, drop stale rows and orphan shards; SHARD_LAYOUT=…: convert too
+compact: venv settings  ## merge small shards, drop stale rows and orphan shards; SHARD_LAYOUT=… converts them too
 	@bin/with-lock -- bin/compact-shards $(QUIET) $(addprefix --layout=,$(CONVERT))
 	@bin/rebuild-index $(QUIET)
 
 convert: CONVERT = $(LAYOUT)
-convert: compact  ## write all shards anew in LAYOUT=parquet or LAYOUT=dense
+convert: compact  ## rewrite all shards in LAYOUT=parquet or LAYOUT=dense
 
-recover: venv settings  ## rebuild a lost or broken manifest from the shards and xml/; the old file is kept
+recover: venv settings  ## rebuild a lost or damaged manifest from the shards and xml/; keeps the old file
 	@bin/with-lock -- bin/recover-manifest
 	@bin/adopt-xml $(QUIET) --all </dev/null >/dev/null
 	@bin/rebuild-index
 
-purge: venv settings  ## empty trash/, where repair and compaction put what they take out
+purge: venv settings  ## empty trash/, where repair and compaction move files; a log that is the only copy of its game stays
 	@bin/with-lock -- bin/empty-trash $(QUIET)
 
-demo: settings  ## the whole pipeline on self-played games in data/demo, no network needed; under a minute
+demo: settings  ## show the whole pipeline on self-played games in data/demo, no network needed; under a minute
 	@bin/demo
 
-train-demo: venv settings  ## train a small policy on the cache for three minutes, to see that it is sound
+train-demo: venv settings  ## train a small policy on the cache for three minutes, to see that it learns
 	@bin/make-venv torch
 	@bin/train-demo
 
-bench: venv settings  ## measure it all, against something that does the bare minimum
+bench: venv settings  ## measure the speed of all steps, next to scripts that do the bare minimum
 	@bin/make-venv parquet
 	@bin/bench
 
-setup: venv settings  ## make .venv with the pinned packages; see to jq
+setup: venv settings  ## make .venv with the pinned packages; install jq or say how
 	@echo "$$(.venv/bin/python --version) in .venv, with the packages of pyproject.toml"
 	@command -v jq >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	  echo 'now jq, to look into the manifest: apt-get installs it on this system, outside this tree' && \
+	  echo 'installing jq with apt-get, for looking into the manifest; this changes the system, not only this tree' && \
 	  apt-get install -qq -y jq >/dev/null; } || \
-	  echo 'jq is missing: install it (apt install jq, brew install jq) to look into the manifest'
+	  echo 'jq is not installed; you need it to look into the manifest: apt install jq (or brew install jq)'
 
-test: venv settings  ## run the tests but the slow ones, in some minutes; TORCH=1: those with PyTorch too
+test: venv settings  ## run the tests, without the slow ones, in some minutes; TORCH=1: also those with PyTorch
 	@bin/make-venv test report parquet $(if $(filter-out 0,$(TORCH)),torch)
 	@.venv/bin/python -m ruff check --quiet .
 	@.venv/bin/python -m pytest -n 2 --dist loadscope -m 'not slow' $(PYTEST_ARGS)
 
-test-all: test  ## then those with kills, pip, no-op runs and other machines too
+test-all: test  ## run all tests, also those with kills, pip, no-op runs and other machines
 	@.venv/bin/python -m pytest -m slow $(PYTEST_ARGS)
 
-torture: venv settings  ## kill and fail every script, some fifteen minutes, and count what is lost; TORTURE=long: hours
+torture: venv settings  ## kill every script and fail its calls for fifteen minutes, and count losses; TORTURE=long: for hours
 	@bin/make-venv test parquet
 	@.venv/bin/python tests/torture.py
 
-help:  ## list targets, and settings with their values as they are now
+help:  ## list the targets, and the settings with their current values
 	@echo 'make TARGET [KEY=value …]'; echo; echo targets:
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
-	@echo; echo 'settings: their values as they are now, and what they are (config.mk has the defaults):'
+	@echo; echo 'settings, with their current values (config.mk has the defaults):'
 	@PYTHONSAFEPATH= python3 -m lib.cli.makeline help
 
 venv:
@@ -115,6 +116,6 @@ venv:
 settings:
 	+@PYTHONSAFEPATH= python3 -m lib.cli.makeline
 
-# nothing is done for a target that is misspelt, nor for one beside it
+# if a target is misspelt, do nothing, also not for the other targets
 .DEFAULT:
-	@echo '$@ is no target: make help lists them' >&2; exit 2
+	@echo '$@ is not a target; to list the targets: make help' >&2; exit 2

@@ -1,7 +1,7 @@
 """The manifest: one append-only log of JSON lines, the only state that decides anything.
 
-The most recent line of each gid wins. A record without `sha256` keeps the last one known for its id. Lines that are no
-records are counted, never fatal. All appends and all decisions that depend on the manifest are made under its flock.
+The most recent line of each gid wins. A record without `sha256` keeps the last one known for its id. Lines that are not
+records are counted and skipped. All appends, and all decisions that depend on the manifest, are made under its flock.
 """
 
 import collections
@@ -16,7 +16,7 @@ from .store.claims import held
 FILE = "manifest.jsonl"
 _BLOCK = 1 << 24  # bytes read at a time
 _TOGETHER = 500  # lines parsed at a time
-_TAIL = 64  # bytes before the end of what was read that must still be there when more is read
+_TAIL = 64  # the last bytes that were read; they must still be there before we read on
 TEXT = (str, type(None))
 
 
@@ -32,8 +32,8 @@ def _parse(line):
 def _parse_many(lines):
     """`_parse` of each of the lines, several at once: that takes half the time."""
     try:
-        # that each line begins an object and ends one, none ends elsewhere, and there are as many as lines, keeps torn
-        # ones from joining up while another makes up for the count
+        # each line must begin and end an object, and no object may end inside a line: otherwise two torn lines could
+        # join to one object while another line holds two, and the number of objects would still be right
         text, n = b",\n".join(lines), len(lines)
         if text[:1] == b"{" and text[-1:] == b"}" and text.count(b"},\n{") == n - 1 and text.count(b"}") == n:
             things = json.loads((b"[" + text + b"]").decode())
@@ -45,7 +45,7 @@ def _parse_many(lines):
 
 
 def counts(latest):
-    """Games by status, all games, and the rows that are claimed, of gid -> current record."""
+    """How many games have each status, how many games and claimed rows there are; latest: gid -> current record."""
     statuses = collections.Counter(str(r.get("status")) for r in latest.values())
     rows = (claim.get("n_samples") for claim in map(held, latest.values()) if claim)
     return {"statuses": dict(sorted(statuses.items())), "games": len(latest),
@@ -60,7 +60,7 @@ def _own(owners, record):
 
 def encode(records):
     """The bytes of `records` as lines; `ts` is added where it is missing."""
-    return b"".join(  # what UTF-8 has no bytes for, half of a surrogate pair, JSON can still escape
+    return b"".join(  # JSON can escape half of a surrogate pair, for which UTF-8 has no bytes
         json.dumps({"ts": clock.now(), **record}, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
         for record in records)
 
@@ -69,7 +69,7 @@ class Manifest:
     """The manifest of a work directory, as far as it has been read.
 
     latest: gid -> its current record, in the order in which the ids first appeared
-    bad: the numbers, from 1, of the lines that are no records
+    bad: the numbers, from 1, of the lines that are not records
     claims: shard -> {gid: rows} of all `encoded` events that ever named the shard
     """
 
@@ -82,7 +82,7 @@ class Manifest:
 
     @property
     def owners(self):
-        """sha256 -> gid of the game that was downloaded last, or else is recorded first, with these bytes."""
+        """sha256 -> gid of the game with these bytes: the one downloaded last, or else the one recorded first."""
         if self._owners is None:
             self._owners = {}
             for record in self.latest.values():
@@ -94,24 +94,24 @@ class Manifest:
         with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as f:
             fcntl.flock(f, fcntl.LOCK_SH)
             info = os.fstat(f.fileno())
-            fcntl.flock(f, fcntl.LOCK_UN)  # what is before its end never changes: no need to keep writers waiting
+            fcntl.flock(f, fcntl.LOCK_UN)  # the part before its end never changes, so writers need not wait for us
             self._catch_up(f, info)
 
     def _catch_up(self, f, info):
         tail = os.pread(f.fileno(), len(self._tail), self._offset - len(self._tail))
         if (info.st_dev, info.st_ino) != self._file or info.st_size < self._offset or tail != self._tail:
-            self._forget()  # another file stands here now: nothing that was read holds
+            self._forget()  # there is another file now: forget what was read
         self._read(f, info.st_size)
 
     def _forget(self):
         self.latest, self.claims, self._owners = {}, {}, None
         self.bad, self._lines = [], 0
         self._offset, self._torn = 0, False
-        self._file, self._tail = None, b""  # which file was read, and how what was read of it ended
-        self._proof, self._kept = None, 0  # the hash of what was read, if it is kept; how much of it a snapshot has
+        self._file, self._tail = None, b""  # which file was read, and the last bytes that were read
+        self._proof, self._kept = None, 0  # a hash of all bytes read, None if there is none; how many a snapshot covers
 
     def _read(self, f, end):
-        """Take in what stands between the last read and `end`, whole lines or a tail without a newline."""
+        """Read from where the last read stopped to `end`: whole lines, and perhaps a last one without a newline."""
         info = os.fstat(f.fileno())
         self._file = info.st_dev, info.st_ino
         if not self._offset and end >= snapshot.LARGE:
@@ -124,26 +124,26 @@ class Manifest:
                 self._proof.update(block)
             *lines, rest = (rest + block).split(b"\n")
             if self._torn and lines:
-                del lines[0]  # what ends here was taken when it was the tail
+                del lines[0]  # this is the end of a line that was taken before, as the tail
             self._torn = False
             self._take(lines)
         if rest:
             self._take([rest])
-            self._torn, self._proof = True, None  # another program may yet make another line of it: not to be kept
+            self._torn, self._proof = True, None  # another program may still change this line: no snapshot of it
         length = min(_TAIL, self._offset)
         self._tail = os.pread(f.fileno(), length, self._offset - length)
 
     def _resume(self, f, end):
-        """Begin where a snapshot ends, if there is one of what stands in `f`."""
+        """Begin where a snapshot ends, if there is one of this very file."""
         self._proof, self._offset, state = snapshot.load(self.path, f, end)
         if state:
             self._lines, self.bad, self.latest, self.claims = state
             self._kept, self._owners = self._offset, None
 
     def save_snapshot(self):
-        """Spare the next one who reads this manifest the work, if it was much. Raises OSError."""
+        """Save what was read for the next script, if reading it was much work. Raises OSError."""
         if self._proof and self._offset - self._kept >= snapshot.NEWS:
-            with contextlib.suppress(ValueError):  # nested too deep to be kept
+            with contextlib.suppress(ValueError):  # nested too deep for marshal
                 snapshot.save(self.path, self._proof, self._offset,
                               (self._lines, self.bad, self.latest, self.claims))
                 self._kept = self._offset
@@ -159,11 +159,12 @@ class Manifest:
         self._lines = number
 
     def _put(self, record, line):
-        """Make a record the current one of its game; returns False if it is none. Called for each line: kept quick."""
+        """Make a record the current one of its game; returns False if it is not a record. Called for each line, so
+        fast."""
         get = record.get
         game, status, sha256, shard = get("gid"), get("status"), get("sha256"), get("shard")
         if not (type(game) is str and type(status) in TEXT and type(sha256) in TEXT and type(shard) in TEXT):
-            return False  # decisions are made by these
+            return False  # decisions depend on these fields
         claim = record.get("claim")
         if claim is not None:
             if type(claim) is not dict or type(claim.get("shard")) is not str:
@@ -186,16 +187,16 @@ class Manifest:
             self.claims[shard][game] = get("n_samples")
         if self._owners is not None:
             _own(self._owners, record)
-        if "dropped" in record and type(record["dropped"]) is list:  # shards no event named: their numbers stay used
+        if "dropped" in record and type(record["dropped"]) is list:  # shards without an event: their numbers stay used
             self.claims |= {str(name): {} for name in record["dropped"] if str(name) not in self.claims}
         self.latest[game] = record
         return True
 
     @contextlib.contextmanager
     def locked(self):
-        """Hold the manifest's lock, up to date with what others appended; yields a function that appends records.
+        """Hold the manifest's lock, after reading what others appended; yields a function that appends records.
 
-        Raises OSError, with the manifest as it was, when an append cannot be written in full.
+        Raises OSError if an append cannot be written in full; the manifest is then as it was.
         """
         fd = self._open_locked()
         try:
@@ -213,7 +214,7 @@ class Manifest:
                 if os.path.samestat(os.fstat(fd), os.stat(self.path)):
                     return fd
             except FileNotFoundError:
-                pass  # replaced while we waited for the lock: open what stands there now
+                pass  # another file took its place while we waited for the lock: open that
             except BaseException:
                 os.close(fd)
                 raise
@@ -240,6 +241,6 @@ class Manifest:
             self._read(f, size + len(data))
 
     def append(self, records):
-        """Append `records` in one write; `ts` is added. Raises OSError with the manifest as it was."""
+        """Append `records` in one write; `ts` is added. Raises OSError; the manifest is then as it was."""
         with self.locked() as append:
             append(records)

@@ -1,1 +1,1 @@
-"""What every script does alike: the venv, its options and --help, ids on stdin, progress, signals, exit status."""
+"""What all scripts have in common: the venv, options and --help, ids on stdin, progress, signals, exit status."""

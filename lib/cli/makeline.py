@@ -8,17 +8,20 @@ import re
 import shlex
 import sys
 
-from ..store.errors import Usage
+from ..store.errors import Problem, Usage
 from . import settings
 
-# what make may be given beside settings
+# variables that make accepts on its command line although config.mk does not have them
 _OTHERS = {"RUN_PID", "LAYOUT", "TORTURE", "TORCH", "PYTEST_ARGS", "PARALLEL_SSH", "MAKEFLAGS", "SHELL", "TMPDIR",
            "http_proxy", "https_proxy", "no_proxy"}
 _WHAT = "YEAR", "IDS", "FROM", "MAX_NEW", "REPAIR", "OUTDATED", "LAYOUT"  # settings that say what make is to do
+# targets that need a work directory and do not make one
+_INSIDE = {"check", "status", "watch", "report", "export-mjai", "rebuild-index", "compact", "convert", "recover",
+           "purge", "train-demo"}
 
 
 def given(makeflags):
-    """name -> value, as it was written, of the variables of make's command line, which MAKEFLAGS ends with."""
+    """name -> value, as the user wrote it, of the variables on make's command line, which MAKEFLAGS ends with."""
     _, dashes, words = f" {makeflags}".partition(" -- ")
     found = {}
     for word in re.findall(r"(?:\\.|[^\s\\])+", words) if dashes else []:
@@ -30,9 +33,9 @@ def given(makeflags):
 def called():
     """The command line of the make that started this script, as far as it says what is done: `make run YEAR=2024`; ''
     if none did."""
-    goals, found = os.environ.get("GOALS", "").split(), given(os.environ.get("MAKEFLAGS", ""))
+    found = given(os.environ.get("MAKEFLAGS", ""))
     words = (f"{name}={found[name]}" for name in _WHAT if found.get(name))
-    return shlex.join(["make", *goals, *words]) if os.environ.get("MAKELEVEL") and goals else ""
+    return shlex.join(["make", *goals(), *words]) if os.environ.get("MAKELEVEL") and goals() else ""
 
 
 def targets():
@@ -41,22 +44,34 @@ def targets():
         return set(re.findall(r"^([a-z-]+):.*  ## ", f.read(), re.M))
 
 
+def goals():
+    """The targets that make was called with."""
+    return os.environ.get("GOALS", "").split()
+
+
 def check():
-    """Raise Usage for a setting or target that there is not, and for a path that make reads otherwise than written."""
+    """Raise Usage for an unknown setting or target, and for a path that make would read differently from how it is
+    written."""
     if os.environ.get("MAKELEVEL") != "1":
-        return  # a make that another Makefile calls has what is not meant for it
+        return  # a make that another Makefile calls is given variables that are not meant for it
     line = given(os.environ.get("MAKEFLAGS", ""))
     for name in line:
         if name not in settings.defaults() and name not in _OTHERS:
-            raise Usage(f"{name} is no setting: make help lists them")
-    for name in os.environ.get("GOALS", "").split():
+            raise Usage(f"{name} is not a setting; to list the settings: make help")
+    for name in goals():
         if name not in targets():
-            raise Usage(f"{name} is no target: make help lists them")
-    if ("convert" in os.environ.get("GOALS", "").split()) != bool(line.get("LAYOUT")):
-        raise Usage("LAYOUT goes with make convert, as in make convert LAYOUT=parquet (new shards: SHARD_LAYOUT)")
-    for name in ("WORK", "IDS"):  # in the environment they stand without what means something to make
+            raise Usage(f"{name} is not a target; to list the targets: make help")
+    if ("convert" in goals()) != bool(line.get("LAYOUT")):
+        raise Usage("LAYOUT goes with make convert, e.g. make convert LAYOUT=parquet; for new shards set SHARD_LAYOUT")
+    for name in ("WORK", "IDS"):  # make has already expanded what stands in the environment
         if name in line and (line[name] or name == "WORK"):
             settings.parse_path(line[name], name)
+
+
+def check_work():
+    """Raise Problem if a target needs a work directory and it is not there."""
+    if _INSIDE & set(goals()) and not os.path.isdir(settings.get("WORK")):
+        raise Problem(f"{settings.get('WORK')}: no such work directory")
 
 
 def listing():
@@ -76,6 +91,7 @@ if __name__ == "__main__":
             print(*listing(), sep="\n")
         else:
             settings.check()
-    except Usage as e:
+            check_work()
+    except Problem as e:
         print(e, file=sys.stderr)
         sys.exit(e.status)

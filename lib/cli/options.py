@@ -1,28 +1,27 @@
-"""The options that several scripts have, each with its setting as the default."""
-
+"""The options that several scripts have; the default of each is its setting."""
 
 from ..store.errors import Usage
 from . import helppage, script, settings
 
-STDIN = "those on stdin, one a line"
-STDIN_OR_ALL = "those that come through a pipe or from a file; if stdin is neither, all"
+STDIN = "without any, those on stdin, one a line"
+STDIN_OR_ALL = "without any, those from a pipe or file on stdin; if stdin is neither, all"
 
 
 def parser(doc, ids=None):
-    """A parser whose --help is made of `doc`, with --work, --quiet, and ids, where `ids` says what none means."""
+    """A parser whose --help is made of `doc`, with --work, --quiet and, if `ids` says what no ids mean, game ids."""
     p = helppage.Parser(prog=script.PROG, description=doc)
     p.add_argument("--work", metavar="DIR", default=settings.work(), help="work directory (now: %(default)s)")
-    p.add_argument("-q", "--quiet", action="store_true", help="say nothing unless something happened or is wrong")
+    p.add_argument("-q", "--quiet", action="store_true", help="print nothing unless something happened or is wrong")
     if ids:
-        p.add_argument("ids", nargs="*", metavar="gid", help=f"game ids; none: {ids}")
+        p.add_argument("ids", nargs="*", metavar="gid", help=f"game ids; {ids}")
     return p
 
 
 def _setting(p, flag, name, parse, **options):
-    """Add `flag`, what parse(text, name) makes of it; its default is the setting `name`."""
+    """Add `flag`; its value is parse(text, name), its default the setting `name`."""
     setting = settings.get(name)
 
-    # argparse runs string defaults through `type` only when the flag is absent, so a bad setting is found here too
+    # if the flag is absent, argparse parses the default with `type` too, and so finds a bad setting
     p.add_argument(flag, type=lambda text: parse(text, name if text is setting else flag), default=setting, **options)
 
 
@@ -42,7 +41,7 @@ def layout_knob(p, default, help):
         return text
 
     p.add_argument("--layout", metavar="NAME", type=parse, default=default,
-                   help=f"{help}: {' or '.join(layouts)} (now: {default or 'as they are'})")
+                   help=f"{help}: {' or '.join(layouts)} (now: {default or 'unchanged'})")
 
 
 def year_knob(p):
@@ -52,16 +51,16 @@ def year_knob(p):
 
 def all_switch(p):
     """Add --all."""
-    p.add_argument("--all", action="store_true", help="all games, whatever stdin is")
+    p.add_argument("--all", action="store_true", help="all games, whatever comes on stdin")
 
 
 def deep_switch(p):
     """Add --deep."""
     p.add_argument("--deep", action="store_true", default=settings.switch("DEEP"),
-                   help="hash every array of every shard too")
+                   help="also hash every array of every shard")
 
 
 def session_knobs(p):
-    """Add the options of a script that asks the server."""
-    knob(p, "--max-refusals", "MAX_REFUSALS", help="refusals in a row after which to stop")
+    """Add the options of a script that sends requests to the server."""
+    knob(p, "--max-refusals", "MAX_REFUSALS", help="stop after so many refusals in a row")
     knob(p, "--delay", "DELAY", help="seconds between requests")

@@ -23,11 +23,11 @@ def _show(bar):
 
 
 class Progress:
-    """Counts done and failed things of `total` (None: unknown) and shows how far they are."""
+    """Counts the things that are done and that failed, of `total` (None: unknown), and shows the progress."""
 
     def __init__(self, prog, what, total=None, quiet=False):
-        """what: the word for a thing done, e.g. 'downloaded'. On a terminal whose stdin is a pipe the line is used, so
-        that the bars of a pipeline do not fight."""
+        """what: the word for a thing done, e.g. 'downloaded'. If stdin is a pipe, progress is shown as lines, so that
+        the bars of the scripts in a pipeline do not overwrite each other."""
         self._prog, self._what, self._total = prog, what, total
         self._start = self._told = time.monotonic()
         self.done = self.failed = 0

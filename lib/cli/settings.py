@@ -1,6 +1,6 @@
-"""Settings: the defaults of config.mk, overridden by the environment. Script flags override both.
+"""Settings: the environment overrides the defaults of config.mk, and the flags of a script override both.
 
-What each may be is known here.
+This module knows which values each setting may have.
 """
 
 import datetime
@@ -13,15 +13,15 @@ import urllib.parse
 from ..store.errors import Usage
 
 NUMBERS = {"MAX_NEW": (int, 0), "DELAY": (float, 0), "TIMEOUT": (float, 0.01), "MAX_REFUSALS": (int, 1),
-           "SHARD_ROWS": (int, 1), "JUDGE": (int, 1), "JOBS": (int, 1), "PIECE": (int, 1)}  # kind, least
+           "SHARD_ROWS": (int, 1), "JUDGE": (int, 1), "JOBS": (int, 1), "PIECE": (int, 1)}  # type, smallest value
 CHOICES = {"SHARD_LAYOUT": ("dense", "parquet"), "DISTRIBUTE": ("local", "parallel", "slurm"),
            **dict.fromkeys(("RETRY", "REPAIR", "DEEP", "OUTDATED"), ("", "0", "1"))}
 JAPAN = datetime.timezone(datetime.timedelta(hours=9))  # Tenhou's clock
 MIN_DELAY = 1  # seconds, for every server but one on this machine
-_MOST = 10 ** 9  # nothing here is counted, or waited for, beyond it
+_MOST = 10 ** 9  # the largest number that a setting may be
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 _LINE = re.compile(r"^(\w+)[ \t]*\?=[ \t]*([^#\n]*?)[ \t]*(?:#[ \t]*(.*))?$", re.M)
-_ODD = "$ ' \" ` \\ ; & | < > ( ) { } [ ] * ? ! : % = ~ #"  # make or a shell would take them for something else
+_ODD = "$ ' \" ` \\ ; & | < > ( ) { } [ ] * ? ! : % = ~ #"  # they mean something to make or to a shell
 
 
 def knobs():
@@ -37,27 +37,28 @@ def defaults():
 
 
 def get(name):
-    """The setting as text: the environment's if it says anything there, else config.mk's default."""
+    """The setting as text: from the environment if it is set there, else the default of config.mk."""
     return os.environ.get(name, "").strip() or defaults()[name]
 
 
 def work():
-    """The work directory: $WORK, else the default, which is below the tree wherever the script is called from."""
+    """The work directory: $WORK, else the default. The default counts from the tree, not from the current directory."""
     return os.environ.get("WORK", "").strip() or os.path.join(ROOT, defaults()["WORK"])
 
 
 def cores():
-    """How many processors this process may use: those of its Slurm job or container, where there is one."""
+    """How many processors this process may use; in a Slurm job or a container, only those that it was given."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def number(name):
-    """The setting as a number, None when empty; raises Usage when it is none that it may be."""
+    """The setting as a number, None if empty. Raises Usage if the value is not allowed."""
     return parse_number(get(name), name, *NUMBERS[name])
 
 
 def parse_number(text, name, kind=int, least=0):
-    """`text` as a number of `kind`, None when empty; raises Usage naming `name` when it cannot be."""
+    """`text` as a number of type `kind`, None if empty. Raises Usage, which names `name`, if the value is not
+    allowed."""
     if text == "":
         return None
     try:
@@ -70,7 +71,7 @@ def parse_number(text, name, kind=int, least=0):
 
 
 def choice(name):
-    """The setting, one of CHOICES[name]; raises Usage when it is none of them."""
+    """The setting, one of CHOICES[name]. Raises Usage if it is something else."""
     text = get(name)
     if text not in CHOICES[name]:
         raise Usage(f"{name}={text}: must be {' or '.join(text or 'empty' for text in CHOICES[name])}")
@@ -78,12 +79,12 @@ def choice(name):
 
 
 def switch(name):
-    """True if the setting is 1, False if it is 0 or empty; raises Usage for anything else."""
+    """True if the setting is 1, False if it is 0 or empty. Raises Usage for anything else."""
     return choice(name) == "1"
 
 
 def parse_year(text, name="YEAR"):
-    """`text` as a year that has begun, None when empty; raises Usage naming `name` when it is none."""
+    """`text` as a year that has begun, None if empty. Raises Usage, which names `name`, for anything else."""
     if text == "":
         return None
     if not re.fullmatch("20[0-9]{2}", text):
@@ -94,7 +95,8 @@ def parse_year(text, name="YEAR"):
 
 
 def parse_rooms(text, name="ROOMS"):
-    """The table types in `text`, in its order, in small letters; raises Usage naming `name` for one that is none."""
+    """The table types in `text`, in its order, in small letters. Raises Usage, which names `name`, for anything
+    else."""
     rooms = text.lower().replace(",", " ").split()
     if not all(re.fullmatch("[0-9a-f]{4}", room) for room in rooms):
         raise Usage(f"{name}={text}: must be table types of four hex digits, like 00a9")
@@ -102,7 +104,7 @@ def parse_rooms(text, name="ROOMS"):
 
 
 def server(delay):
-    """(address, host) of the server; raises Usage when that is none, or `delay` seconds too short for it."""
+    """(address, host) of the server. Raises Usage if TENHOU_URL is not an address, or `delay` seconds are too few."""
     base = get("TENHOU_URL").rstrip("/")
     try:
         parts = urllib.parse.urlsplit(base)
@@ -112,19 +114,19 @@ def server(delay):
     if not re.fullmatch(r"https?://[!-~]+", base) or not host:
         raise Usage(f"TENHOU_URL={base}: must be an http or https address")
     if delay < MIN_DELAY and host not in ("127.0.0.1", "localhost", "::1"):
-        raise Usage(f"DELAY={delay:g}: must be at least {MIN_DELAY} s for a server that is not your own")
+        raise Usage(f"DELAY={delay:g}: must be at least {MIN_DELAY} second for a server on another machine")
     return base, host
 
 
 def user_agent():
-    """How we introduce ourselves; raises Usage when no header can say it."""
+    """The name under which we send requests. Raises Usage if an HTTP header cannot contain it."""
     if not re.fullmatch("[ -~]+", get("USER_AGENT")):
-        raise Usage(f"USER_AGENT={get('USER_AGENT')}: must be of plain letters, in one line")
+        raise Usage(f"USER_AGENT={get('USER_AGENT')}: must be ASCII text in one line")
     return get("USER_AGENT")
 
 
 def sbatch():
-    """The options for sbatch as words; raises Usage when a quote is open."""
+    """The options for sbatch as words. Raises Usage if a quote is not closed."""
     try:
         return shlex.split(get("SBATCH"))
     except ValueError as e:
@@ -132,7 +134,8 @@ def sbatch():
 
 
 def parse_path(text, name):
-    """`text` as a path; raises Usage naming `name` if it has what means something to make or to a shell."""
+    """`text` as a path. Raises Usage, which names `name`, if it has a character that means something to make or to a
+    shell."""
     if not text:
         raise Usage(f"{name}='': must be a path")
     if not set(text).isdisjoint(f"{_ODD}\t\n"):
@@ -141,7 +144,7 @@ def parse_path(text, name):
 
 
 def check():
-    """Raise Usage for the first setting, as config.mk has them, that cannot be."""
+    """Raise Usage for the first setting, in the order of config.mk, whose value is not allowed."""
     for name in defaults():
         text = get(name)
         if name in NUMBERS:
@@ -157,7 +160,7 @@ def check():
         elif name == "WORK" or (name == "IDS" and text):
             parse_path(text, name)
     if get("IDS") and not os.path.exists(get("IDS")):
-        raise Usage(f"IDS={get('IDS')}: there is no such file")
+        raise Usage(f"IDS={get('IDS')}: no such file")
     if get("DISTRIBUTE") == "parallel" and not get("HOSTS").strip(","):
         raise Usage("HOSTS is empty: name the machines, e.g. HOSTS=alpha,beta")
     server(number("DELAY"))

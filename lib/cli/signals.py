@@ -1,8 +1,8 @@
-"""Signals, and the end of the make that started a script: the wish that it end. Only scripts import this module."""
+"""Signals, and the end of the make that started a script: both ask it to end. Only scripts import this module."""
 
 import signal
 
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # at once: a reader just dies; writers `catch` what they must not die of
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # first: a script that only reads just dies, one that writes calls `catch`
 
 import contextlib
 import os
@@ -14,7 +14,8 @@ from ..store.files import is_alive
 
 
 def _where():
-    """What tells apart the places where a process number means another process; the Makefile builds the same text."""
+    """A text that differs between machines and containers, where a process number means another process. The Makefile
+    builds the same text."""
     boot = pids = ""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
         boot = f.read().strip()
@@ -24,14 +25,14 @@ def _where():
 
 
 def run_pid():
-    """The process number of the make that the user started; None if this is no make's script, or if that make runs
-    elsewhere: Slurm, for one, passes RUN_PID on to its tasks on other machines."""
+    """The process number of the make that the user started; None if no make started this script, or if that make runs
+    on another machine (Slurm passes RUN_PID on to its tasks there)."""
     pid, _, where = os.environ.get("RUN_PID", "").partition("@")
     return int(pid) if pid.isdecimal() and where == _where() else None
 
 
 def _follow(pid):
-    """Take the end of the make that started us for a SIGTERM: a killed run leaves nobody at work behind."""
+    """When the make that started us ends, act as after a SIGTERM, so that no script of a killed run stays at work."""
     while is_alive(pid):
         time.sleep(0.2)
     signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
@@ -42,16 +43,16 @@ if run_pid():
 
 
 class Stop:
-    """The wish of a user or of the system that this script end: the first SIGINT or SIGTERM. A second one kills.
+    """The first SIGINT or SIGTERM asks this script to end; a second one kills it.
 
-    signum: the signal that came, 0 while none has
+    signum: the signal that came, 0 if none has come
     """
 
     def __init__(self):
         self.signum, self._waiting = 0, False
 
     def catch(self):
-        """From now on a signal sets `signum`, ends a `waiting` block, and does nothing else."""
+        """From now on a signal only sets `signum` and ends a `waiting` block."""
         for signum in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signum, self._handle)
 
@@ -64,7 +65,7 @@ class Stop:
 
     @contextlib.contextmanager
     def waiting(self):
-        """A block in which nothing is half done: a signal, also an earlier one, raises Interrupted there."""
+        """A block in which nothing is half done: there a signal, even one that came before, raises Interrupted."""
         self._waiting = True
         try:
             if self.signum:

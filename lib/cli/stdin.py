@@ -1,4 +1,4 @@
-"""Game ids from the command line or stdin, and what becomes of lines that are none."""
+"""Game ids from the command line or from stdin, where other lines are skipped and counted."""
 
 import contextlib
 import itertools
@@ -8,50 +8,51 @@ import stat
 
 from ..store import gid
 from ..store.errors import Interrupted, Usage
+from ..store.wording import count
 from . import script
 from .signals import stop
 
-_EXAMPLES = 5  # bad lines that are told; the others are counted
+_EXAMPLES = 5  # bad lines that are printed; the others are only counted
 
 
 class Lines:
-    """How many lines of stdin were game ids, and how many something else."""
+    """How many lines of stdin were game ids (good), and how many were something else (bad)."""
 
     def __init__(self):
         self.good = self.bad = 0
 
 
 def given_ids(arguments):
-    """The ids of the command line, normalised; raises Usage naming the first that is none."""
+    """The ids of the command line, normalised. Raises Usage for the first that is not an id."""
     for text in arguments:
         if not gid.parse(text):
-            raise Usage(f"{text!r} is no game id (like 2024010100gm-00a9-0000-0123abcd); nothing was done")
+            raise Usage(f"{text!r} is not a game id (like 2024010100gm-00a9-0000-0123abcd); nothing was done")
     return [gid.parse(text) for text in arguments]
 
 
 def ids(arguments, lines):
     """Yield game ids: `arguments` if there are any, else stdin's lines as they come.
 
-    Bad lines of stdin are told on stderr, counted in `lines`, a Lines, and skipped. A signal that `stop` caught ends
-    the ids. Raises Usage at once, before any work is done, if an argument is no id.
+    Bad lines of stdin are skipped, printed on stderr, and counted in `lines`, a Lines. A signal that `stop` caught ends
+    the ids. Raises Usage at once, before any work is done, if an argument is not an id.
     """
     return (game for game in ids_as_they_come(arguments, lines) if game or await_stdin())
 
 
 def ids_as_they_come(arguments, lines):
-    """Like `ids`, but yields None, for a moment to do something else, while stdin has nothing to read."""
+    """Like `ids`, but yields None while stdin has nothing to read, so that the caller can do something else."""
     return until_stopped(given_ids(arguments) if arguments else _stdin_ids(lines))
 
 
 def await_stdin():
-    """Wait until stdin has something to read, or a signal that `stop` caught has come."""
+    """Wait until there is something to read on stdin, or a signal comes that `stop` catches."""
     with contextlib.suppress(Interrupted), stop.waiting():
         select.select([script.sys.stdin], [], [])
 
 
 def _stdin_ids(lines):
     if script.sys.stdin.isatty():
-        script.say("reading game ids from the terminal, one a line; Ctrl-D ends")
+        script.say("type game ids, one a line; Ctrl-D ends")
     for line in _stdin_lines():
         found = line and gid.parse(line)
         if found or line is None:
@@ -60,17 +61,18 @@ def _stdin_ids(lines):
         elif line.strip():
             lines.bad += 1
             if lines.bad <= _EXAMPLES:
-                script.say(f"{line.strip()[:80]!r} is no game id: skipped")
+                script.say(f"{line.strip()[:80]!r} is not a game id; skipped")
 
 
 def _stdin_lines():
-    """Stdin's lines, None while there is nothing to read; whatever bytes come, a line of them is just no game id."""
+    """Yield stdin's lines, and None while there is nothing to read. Bytes that are not UTF-8 raise no error: such a
+    line is just not a game id."""
     rest = b""
     while True:
         while not select.select([script.sys.stdin], [], [], 0)[0]:
             yield None
         block = os.read(script.sys.stdin.fileno(), 1 << 16)
-        *lines, rest = (rest[:1 << 16] + block).split(b"\n")  # no line without end may fill the memory
+        *lines, rest = (rest[:1 << 16] + block).split(b"\n")  # an endless line must not fill the memory
         yield from (line.decode(errors="replace") for line in lines)
         if not block:
             yield rest.decode(errors="replace")
@@ -93,13 +95,14 @@ def is_file():
 
 
 def ids_or_all(arguments, lines, everything=False, read=ids):
-    """The ids of the command line, or those that come through a pipe or from a file, as `read` yields them; None, for
-    all, if `everything` is asked for or stdin is a terminal or /dev/null. A pipe without ids means none, and is told.
+    """The ids of the command line, or those that come through a pipe or from a file, as `read` yields them. None, which
+    means all, with `everything`, or if stdin is a terminal or /dev/null. A pipe without ids means no ids; then a line
+    on stderr says so.
 
-    Raises Usage at once if an argument is no id, or all is asked for beside some.
+    Raises Usage at once if an argument is not an id, or if there are ids beside `everything`.
     """
     if arguments and everything:
-        raise Usage("--all and game ids: say which")
+        raise Usage("use either --all or game ids, not both")
     if everything or (not arguments and stat.S_ISCHR(os.fstat(script.sys.stdin.fileno()).st_mode)):
         return None
     return read(arguments, lines) if arguments else _or_tell_of_none(read, lines)
@@ -108,14 +111,17 @@ def ids_or_all(arguments, lines, everything=False, read=ids):
 def _or_tell_of_none(read, lines):
     yield from read([], lines)
     if not lines.good and not lines.bad:
-        script.say("no game ids came through the pipe, so nothing was done; --all means all")
+        script.say("no game ids came on stdin, so nothing was done; for all games use --all")
 
 
 def exit_status(lines, wrong=False):
-    """The exit status of a script that has done its work, 1 for `wrong`; tells how many lines of stdin were no ids.
+    """The exit status of a script that has done its work, 1 for `wrong`; prints how many lines of stdin were not ids.
 
-    They stop nothing, but where not one line was an id, stdin was not what is wanted: that is wrong usage.
+    Such lines stop nothing. But if no line at all was an id, stdin was not a list of ids: that is wrong usage.
     """
-    if lines.bad:
-        script.say(f"{lines.bad} lines were no game ids" + ("" if lines.good else ", and not one was"))
+    if lines.bad and lines.good:
+        script.say(f"skipped {count(lines.bad, 'line')} without a game id")
+    elif lines.bad:
+        which = "the only line is not" if lines.bad == 1 else f"none of the {lines.bad} lines is"
+        script.say(f"{which} a game id")
     return 1 if wrong else Usage.status if lines.bad and not lines.good else 0

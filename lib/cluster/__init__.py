@@ -1,1 +1,1 @@
-"""Other machines: spreading work over them, and trying out the file system they share."""
+"""Other machines: spreading work over them, and testing the file system that they share."""

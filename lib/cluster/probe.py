@@ -1,4 +1,4 @@
-"""What a work directory asks of its file system, tried out by several processes at once, on several machines too."""
+"""Tests of what a work directory needs of its file system, by several processes at once, also on several machines."""
 
 import contextlib
 import fcntl
@@ -7,30 +7,31 @@ import os
 import threading
 import time
 
-from ..store import files
+from ..store import files, wording
 
-PROPERTIES = {  # what must hold: what it means if it does not
-    "flock lets one in at a time, and on": "two would claim the same rows: mount it with locks that all machines share",
-    "what is appended is whole, and read by the next": "the manifest would lose events: no work directory for several",
+PROPERTIES = {  # what must be true: what would happen if it is not
+    "flock lets in one process at a time": "two processes would claim the same rows: mount it with locks that all "
+                                           "machines share",
+    "an appended line is whole, and others can read it": "the manifest would lose events: use it from one machine only",
     "a rename replaces a file at once, for all": "readers would find half an index, or none",
-    "a rename puts a directory in place, never over another": "shards would be torn, or lost",
+    "a rename never puts a directory over another": "shards would be torn or lost",
     "a new name is in every listing at once": "shards would count as gone and be encoded again (harmless, but slow):"
                                               " mount it without a cache of names (NFS: lookupcache=none,acdirmax=0)",
-    "mmap shows what another has written": "readers of the cache would see old rows",
-    "fsync of files and of directories": "a loss of power could take what was reported as done",
+    "mmap shows what others have written": "readers of the cache would see old rows",
+    "fsync works on files and directories": "after a power loss, finished work could be gone",
 }
 LOCK, APPEND, REPLACE, PLACE, NAMES, MMAP, FSYNC = PROPERTIES
 _LOG, _LATEST, _INSIDE, _OVER = "log", "latest", "inside", "over"
-_PATIENCE = 60  # seconds that one waits for the others to come
+_PATIENCE = 60  # seconds that a process waits until the others have started
 
 
 class _Broken(Exception):
-    """A property that does not hold, and what was seen."""
+    """A property that failed, and what happened."""
 
 
 @contextlib.contextmanager
 def _expecting(what):
-    """A block whose OSErrors mean that the property `what` does not hold."""
+    """A block whose OSErrors mean that the property `what` has failed."""
     try:
         yield
     except OSError as e:
@@ -51,7 +52,7 @@ def _locked(directory):
         try:
             os.close(os.open(inside, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:
-            raise _Broken(LOCK, "two had it at the same time") from None
+            raise _Broken(LOCK, "two processes had it at the same time") from None
         try:
             yield fd
         finally:
@@ -62,10 +63,10 @@ def _locked(directory):
 
 
 def _entries(data):
-    """The lines of the log: a number and who wrote it."""
+    """The numbers in the lines of the log."""
     *lines, rest = data.split(b"\n")
     if rest or not all(line[:8].isdigit() and len(line) == 8 for line in lines):
-        raise _Broken(APPEND, f"a torn line after {len(lines)} whole ones")
+        raise _Broken(APPEND, f"a torn line after {wording.count(len(lines), 'whole line')}")
     return [int(line) for line in lines]
 
 
@@ -82,9 +83,10 @@ def _read(path):
 
 
 def take_part(directory, n_workers, rounds):
-    """Be one of `n_workers` in `directory`; returns {property: what was seen} of those that do not hold.
+    """Be one of `n_workers` processes in `directory`; returns {property: what happened} of the properties that failed.
 
-    In each round, under the lock: see what the last one did, do it with the next number, put that into the log.
+    In each round, under the lock: check what the last process did, do the same with the next number, and append that
+    number to the log.
     """
     found, done = {}, threading.Event()
     reader = threading.Thread(target=_watch, args=[directory, done, found])
@@ -102,7 +104,7 @@ def take_part(directory, n_workers, rounds):
                 _append(fd, last + 1)
     except _Broken as e:
         found[e.args[0]] = e.args[1]
-        os.makedirs(os.path.join(directory, _OVER), exist_ok=True)  # nobody need wait for us
+        os.makedirs(os.path.join(directory, _OVER), exist_ok=True)  # the others need not wait for us
     done.set()
     if reader.ident:
         reader.join()
@@ -119,7 +121,7 @@ def _await_others(directory, n_workers):
         if there >= n_workers or _is_over(directory):
             return
         if time.monotonic() > end:
-            raise _Broken(APPEND, f"only {there} of {n_workers} processes have seen each other")
+            raise _Broken(APPEND, f"only {there} of {n_workers} processes found each other")
         time.sleep(0.05)
 
 
@@ -128,15 +130,15 @@ def _is_over(directory):
 
 
 def _see(directory, last):
-    """What the last one has renamed and written must be there, whole, for whoever has the lock."""
+    """Check that what the last process has renamed and written is there, whole."""
     with _expecting(REPLACE):
         if _read(os.path.join(directory, _LATEST)) != _content(last):
-            raise _Broken(REPLACE, f"not the file that was renamed as number {last}")
+            raise _Broken(REPLACE, f"the file is not the one that rename number {last} put there")
     if f"d{last}" not in os.listdir(directory):
-        raise _Broken(NAMES, f"d{last} was not yet in the listing")
+        raise _Broken(NAMES, f"d{last} was not in the listing yet")
     with _expecting(MMAP), open(os.path.join(directory, f"d{last}", "data"), "rb") as f:
         if mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)[:] != _content(last):
-            raise _Broken(MMAP, f"other bytes in d{last}")
+            raise _Broken(MMAP, f"d{last} has other bytes than were written")
 
 
 def _do(directory, last):
@@ -147,7 +149,7 @@ def _do(directory, last):
     if last:
         with contextlib.suppress(OSError):
             os.rename(aside, os.path.join(directory, f"d{last}"))
-            raise _Broken(PLACE, f"a rename onto d{last}, which is not empty, did not fail")
+            raise _Broken(PLACE, f"a rename onto d{last} did not fail, although d{last} is not empty")
     with _expecting(PLACE):
         os.rename(aside, os.path.join(directory, f"d{last + 1}"))
     with _expecting(FSYNC):
@@ -156,7 +158,7 @@ def _do(directory, last):
 
 
 def _watch(directory, done, found):
-    """Read, without any lock, what is replaced all the time: it must always be there, and whole."""
+    """Read, without a lock, the file that is replaced all the time: it must always be there, and whole."""
     seen = False
     while not done.wait(0.0005):
         try:
@@ -167,15 +169,15 @@ def _watch(directory, done, found):
                 found[REPLACE] = str(e)
             continue
         if len(data) != len(_content(0)) or data != data[:8] * 1024:
-            found[REPLACE] = "half a file"
+            found[REPLACE] = "a reader got half a file"
 
 
 def result(directory, expected):
-    """{property: what is wrong} of the log that the workers leave behind, with that many numbers in it."""
+    """{property: what is wrong} with the log that the workers leave, which should have `expected` numbers."""
     try:
         numbers = [n for n in _entries(_read(os.path.join(directory, _LOG))) if n]
     except _Broken as e:
         return {e.args[0]: e.args[1]}
     if len(numbers) != len(set(numbers)):
-        return {LOCK: f"{len(numbers) - len(set(numbers))} of {len(numbers)} numbers were counted twice"}
-    return {APPEND: f"{len(numbers)} lines of {expected}"} if len(numbers) != expected else {}
+        return {LOCK: f"{len(numbers) - len(set(numbers))} of {len(numbers)} numbers are in the log twice"}
+    return {APPEND: f"{len(numbers)} lines instead of {expected}"} if len(numbers) != expected else {}

@@ -1,4 +1,4 @@
-"""Spreading a script's work, in pieces, over machines that share the work directory; and what all say, as one."""
+"""Spreading a script's work, in pieces, over machines that share the work directory, and joining what they print."""
 
 import contextlib
 import os
@@ -9,76 +9,86 @@ import subprocess
 import sys
 
 from ..cli import settings as cli_settings
-from ..store import files, workdir
+from ..store import files, wording, workdir
 from ..store.errors import Problem
 
-# what matters to a piece: ssh passes no environment on
+# the settings that matter to a piece; ssh does not pass the environment on
 _KNOBS = "SHARD_ROWS", "SHARD_LAYOUT", "JOBS", "REPAIR", "DEEP", "OUTDATED"
-_TASKS = 1000  # of a Slurm array: what MaxArraySize allows unless it has been changed
-# a host that is switched off hangs up no connection
+_TASKS = 1000  # of a Slurm array: as many as the default MaxArraySize allows
+# a host that is switched off does not close its connection: ask whether it is alive
 SSH = {"PARALLEL_SSH": "ssh -o BatchMode=yes -o ServerAliveInterval=10 -o ServerAliveCountMax=3"}
-_LOST = 255  # what ssh ends with too, when it has lost its host
+_LOST = 255  # the exit status of ssh when it has lost its host
+
+# numbers with a noun, as lib.store.wording.count puts them
+_COUNTED = re.compile(r"\b([0-9]+ (?:[a-z]+ )?)(duplicate|file|game|id|line|log|row|shard)s?\b")
+
+
+def _agree(found):
+    return found[1] + found[2] + ("" if found[1].startswith("1 ") else "s")
 
 
 def command(script, options, work):
-    """The words that run `script` for the game ids that follow them, on any machine; its last line is `exit N`.
+    """The words of a command that runs `script` on any machine, for the game ids that follow; its last line is `exit
+    N`.
 
-    Statuses up to 2 are the script's answer, and the words end with 0. A script that is killed, or cannot be found, and
-    a machine without the work directory or this tree's Python fail: another may do better.
+    If the script ends with a status up to 2, the command ends with 0. If the script is killed or cannot be found, or
+    the machine has no work directory or no Python of this tree, the command fails: another machine may do better.
     """
     settings = [f"{name}={cli_settings.get(name)}" for name in _KNOBS]
     run = shlex.join(["env", *settings, os.path.join(cli_settings.ROOT, "bin", script), "--work", work, *options])
-    python = os.path.join(cli_settings.ROOT, ".venv", "bin", "python")  # a link: what it leads to may not be there
+    python = os.path.join(cli_settings.ROOT, ".venv", "bin", "python")  # a link: its target may be missing there
     needed = shlex.join([workdir.path(work, workdir.MANIFEST), *[python] * os.path.exists(python)])
     return ["sh", "-c", f'for f in {needed}; do test -e "$f" || '
-                        f'{{ echo "$(hostname): no $f" >&2; exit {_LOST}; }}; done; '
+                        f'{{ echo "$(hostname): $f is not there" >&2; exit {_LOST}; }}; done; '
                         f'{run} "$@"; s=$?; echo "exit $s" >&2; test $s -le 2', "sh"]
 
 
 class Summary:
-    """What the pieces say on stderr, made into what one script alone would say.
+    """Joins what the pieces print on stderr into what one script alone would print.
 
-    status: the worst exit status so far; ended: how many pieces have come to their end
+    status: the worst exit status so far; ended: how many pieces have ended
     """
 
     def __init__(self):
         self.status, self.ended, self._closing = 0, 0, {}
 
     def add_line(self, line):
-        """Take a line in: numbers of closing lines are summed up, news of a game goes to stderr at once."""
+        """Take a line: sum up the numbers of closing lines, print news of a game on stderr at once."""
         if ended := re.fullmatch(r"exit (\d+)", line):
             self.ended += 1
             self.fail(int(ended[1]))
         elif re.fullmatch(r"(.* : \d+|[a-z-]+: \d+ .*)", line):
-            numbers = [int(n) for n in re.findall(r"\d+", line)]
-            pattern = re.sub(r"\d+", "{}", re.sub("([{}])", r"\1\1", line))  # whatever a machine greets us with
-            sums = self._closing.setdefault(pattern, [0] * len(numbers))
+            what, colon, command = line.partition(": make ")  # numbers of a command are not summed up
+            numbers = [int(n) for n in re.findall(r"\d+", what)]
+            what = _COUNTED.sub(r"\1\2s", re.sub("([{}])", r"\1\1", what))  # a machine may greet us with braces
+            sums = self._closing.setdefault((re.sub(r"\d+", "{}", what), colon + command), [0] * len(numbers))
             sums[:] = map(sum, zip(sums, numbers, strict=True))
         elif re.match(r"[a-z-]+: (?!\d{10}gm-)", line):
-            self._closing[line] = None  # once, however many say it
+            self._closing[line, ""] = None  # once, however many pieces say it
         else:
             print(line, file=sys.stderr, flush=True)
 
     def fail(self, status):
-        """Note an exit status; what is none of a script's own is 1."""
+        """Note an exit status; one that our scripts do not have counts as 1."""
         self.status = max(self.status, status if 0 <= status <= 2 else 1)
 
     def close(self, quiet):
         """Print the closing lines, the table first; if quiet, only what happened or is wrong."""
-        for line, sums in sorted(self._closing.items(), key=lambda item: " : {}" not in item[0]):
+        for (line, command), sums in sorted(self._closing.items(), key=lambda item: " : {}" not in item[0][0]):
             if not (quiet and sums and not self.status and (" : {}" in line or not any(sums))):
-                print(line.format(*sums) if sums else line, file=sys.stderr, flush=True)
+                text = _COUNTED.sub(_agree, line.format(*sums)) if sums else line
+                print(text + command, file=sys.stderr, flush=True)
 
 
 def over_ssh(words, ids, hosts, size, summary):
     """Let GNU parallel run `words` with `size` of the lines of the file `ids` at a time, a piece a host at a time.
 
-    hosts: its --sshlogin. A piece whose host is lost is tried on others. Raises Problem if it cannot be run.
+    hosts: its --sshlogin. If a host is lost, others try its piece. Raises Problem if GNU parallel cannot run.
     """
     command = ["parallel", "--will-cite", "--jobs", "1", "--max-args", str(size), "--retries", "3", "--sshlogin", hosts]
     with tool("parallel"):
         if b"GNU" not in subprocess.run(["parallel", "--version"], capture_output=True).stdout:
-            raise Problem("`parallel` is not GNU parallel: install that (apt install parallel)")
+            raise Problem("`parallel` is not GNU parallel; to install that: apt install parallel")
     read, write = os.pipe()
     process = subprocess.Popen([*command, shlex.join(words)], stdin=ids, stderr=write, env=SSH | os.environ)
     os.close(write)
@@ -86,9 +96,9 @@ def over_ssh(words, ids, hosts, size, summary):
         with open(read, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 summary.add_line(line.rstrip("\n"))
-        if lost := process.wait():  # it counts to 100; what is far beyond is no number of pieces
-            how_many = lost if lost <= 100 else "more than 100"
-            what = f"{how_many} pieces found no machine to do them" if lost <= 101 else "parallel could not go on"
+        if lost := process.wait():  # parallel's status is how many pieces failed, 101 for more than 100
+            pieces = wording.count(lost, "piece") if lost <= 100 else "more than 100 pieces"
+            what = f"no machine could do {pieces}" if lost <= 101 else "parallel could not go on"
             summary.add_line(f"distribute: {what}; the next run tries again")
             summary.fail(1)
     finally:
@@ -96,7 +106,7 @@ def over_ssh(words, ids, hosts, size, summary):
 
 
 def end(process):
-    """End a process with SIGTERM, again and again: GNU parallel waits at first for what is at work."""
+    """End a process with SIGTERM, sent again and again: at the first one GNU parallel only starts nothing new."""
     while process.poll() is None:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -104,9 +114,9 @@ def end(process):
 
 
 def as_array(words, ids, options, size, work, summary):
-    """Let Slurm run `words` with `size` of the lines of the file `ids` a task, in one job array.
+    """Let Slurm run `words` in one job array, each task with `size` lines of the file `ids`.
 
-    options: more of sbatch's. A task whose node is lost is put into the queue again. Raises Problem, OSError.
+    options: more options for sbatch. If a node is lost, Slurm queues its task again. Raises Problem, OSError.
     """
     games = ids.read().split()
     if not games:
@@ -128,7 +138,8 @@ def as_array(words, ids, options, size, work, summary):
         for number in range(1, len(parts) + 1):
             _pass_on(os.path.join(here, str(number)), summary)
         if summary.ended < len(parts):
-            summary.add_line(f"distribute: {len(parts) - summary.ended} pieces were not done; the next run tries again")
+            pieces = wording.count(len(parts) - summary.ended, "piece")
+            summary.add_line(f"distribute: not done: {pieces}; the next run tries again")
             summary.fail(1)
     finally:
         shutil.rmtree(here, ignore_errors=True)
@@ -141,13 +152,13 @@ def _await(process, script, directory):
         process.stdin.close()
         job = process.stdout.readline().strip()
         if not job:
-            raise Problem("sbatch took no job")
+            raise Problem("sbatch accepted no job")
         while True:
             try:
                 process.wait(3600)
                 break
             except subprocess.TimeoutExpired:
-                os.utime(directory)  # the queue may be longer than files.sweep waits
+                os.utime(directory)  # the job may wait for longer than files.sweep does
     finally:
         if process.poll() is None:
             process.kill()
@@ -166,8 +177,8 @@ def _pass_on(path, summary):
 
 @contextlib.contextmanager
 def tool(name):
-    """A block that starts the tool `name`; raises Problem if it is not installed."""
+    """A block that starts the tool `name`. Raises Problem if it is not installed."""
     try:
         yield
     except FileNotFoundError:
-        raise Problem(f"there is no `{name}` here: install it, or do without other machines") from None
+        raise Problem(f"{name} is not installed here: install it, or set DISTRIBUTE=local and no HOSTS") from None

@@ -1,4 +1,4 @@
-"""A year of games as Tenhou's site shows it: ids, the zip and lists that name them, and the games behind them."""
+"""A year of self-played games as Tenhou's site shows it: the ids, the zip and lists that have them, and the logs."""
 
 import gzip
 import io
@@ -18,8 +18,8 @@ PLAIN_UNTIL = 2012  # members of older years' zips are not gzipped
 
 
 class DemoYear:
-    """`games` four-player games of `year`, played when asked for; the last `duplicates` of them have the bodies of
-    others. `ids` are theirs in order, one in six a tonpuu; `others` are ids of three-player games and of other pages.
+    """A year with so many four-player `games`; each is played when it is first asked for. The last `duplicates` of them
+    have the logs of others. ids: their ids in order, one in six a tonpuu; others: ids of three-player games.
     """
 
     def __init__(self, games, year, seed, duplicates=0, packed=False):
@@ -51,7 +51,7 @@ class DemoYear:
         return f"{time:%Y%m%d%H}gm-{table:04x}-0000-{code}"
 
     def log(self, gid):
-        """Body of a game's log as the server sends it; None for an id that is not one of `ids`."""
+        """A game's log as the server sends it, in bytes; None for an id that is not one of `ids`."""
         number = self._numbers.get(gid)
         if number is None:
             return None
@@ -73,7 +73,7 @@ class DemoYear:
             minute = int(gid[-2:], 16) % 60
             line = f"{gid[8:10]}:{minute:02} | 35 | {RULES[table]} | {LINK.format(gid)} | {names}<br>"
             pages.setdefault(path, []).append(line)
-        # a blank line and one broken after its link, as the real pages have now and then
+        # with a blank line and a line that ends after its link, as real pages have now and then
         return {path: "\n".join([*lines[:-1], "", lines[-1][:-7]]) + "\n" for path, lines in pages.items()}
 
     @cached_property

@@ -1,10 +1,10 @@
 """Tags of an mjlog, Tenhou's XML of a game, from what happened at the table.
 
-Tiles are numbers 0-135 (kind = tile // 4; 16, 52, 88 are the red fives), seats are 0-3, points are points: the
-functions divide by 100 where the format wants hundreds. Format: the tag list in the project's notes on mjlog.
+Tiles are numbers 0-135 (kind = tile // 4; 16, 52, 88 are the red fives), seats are 0-3. Points are full points; these
+functions divide by 100 where the format has hundreds.
 """
 
-# the engine's names of the yaku, in the order of Tenhou's numbers; an open hand's have an underscore behind
+# the engine's names of the yaku, in the order of Tenhou's numbers; for an open hand they end in an underscore
 NAMES = """Menzentsumo Riichi Ippatsu Chankan Rinshankaihou Haitiraoyue Houtiraoyui Pinfu Tanyao Yiipeikou
     SelfWind_East SelfWind_South SelfWind_West SelfWind_North GameWind_East GameWind_South GameWind_West GameWind_North
     Yakuhai_haku Yakuhai_hatsu Yakuhai_chu DoubleRiichi Chitoitsu Chantai Ikkitsuukan Sanshokudoujun Sanshokudoukou
@@ -20,7 +20,7 @@ YAKU_ORDER = {21: 1, 0: 2.5, URA: 55}  # where Tenhou's order is not the order o
 
 
 def tag(name, **attrs):
-    """One tag; attributes in the order given, those that are None left out, lists joined with commas."""
+    """One tag, with its attributes in the order given. None leaves an attribute out; lists are joined with commas."""
     parts = [name]
     for key, value in attrs.items():
         if value is not None:

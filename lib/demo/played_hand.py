@@ -1,6 +1,6 @@
-"""One hand of self-play: the engine decides what is legal and who gets what, this keeps the log in Tenhou's order.
+"""One hand of self-play. The engine decides what is legal and who gets which points; this module writes the log.
 
-Where the engine allows more than Tenhou's rules do (see lib.mahjong.judge), the player is not asked.
+The engine allows more than Tenhou's rules in a few places (see lib.mahjong.judge). There the player is not asked.
 """
 
 import MahjongPyWrapper as pm
@@ -111,7 +111,7 @@ class PlayedHand:
 
     @staticmethod
     def _choice(actions, barred, choose, *args):
-        """The index of what `choose` takes of the actions, those of a barred kind left out."""
+        """The index of the action that `choose` takes, of those that are not of a barred kind."""
         offered = [i for i, action in enumerate(actions) if action.action not in barred]
         return offered[choose([actions[i] for i in offered], *args)]
 

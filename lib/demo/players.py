@@ -1,6 +1,6 @@
-"""A plain player for self-play: goes for the quickest hand, calls where a yaku is in sight, seldom folds anything.
+"""A simple player for self-play. It goes for the quickest hand, and calls if it sees a yaku.
 
-A choice is an index into the engine's list of legal actions, so whatever a player does is legal play.
+A choice is an index into the engine's list of legal actions, so a player can only do what is legal.
 """
 
 import MahjongPyWrapper as pm
@@ -33,18 +33,16 @@ def group(actions):
 
 
 def discard(actions, hand):
-    """Index of throwing the tile just drawn, or the nearest to it that may be thrown: what Tenhou's server does for
-    a player who is away.
-    """
+    """Index of the discard of the tile just drawn or, if that is not allowed, of the nearest tile that may be
+    discarded. Tenhou's server does the same for a player who is away."""
     choices = group(actions)[A.Discard]
     return max(choices, key=lambda i: hand.index(tiles_of(actions[i])[0]))
 
 
 class Player:
-    """One seat of one hand. `values` are the kinds that make a yaku as a triplet; `eager` in 0..1 says how often an
-    offered call is looked at; `rng` is the game's random.Random. As long as there is a `script`, a list of pairs
-    (action, kind or None), the player waits for its next action to be possible, and meanwhile calls nothing and
-    throws what it draws.
+    """One seat of one hand. rng: the game's random.Random; eager: how often the player considers a call, 0 to 1;
+    values: the kinds that are a yaku as a triplet. script: a list of pairs (action, kind or None); as long as there is
+    one, the player waits until its next action is possible, and until then calls nothing and discards what it draws.
     """
 
     def __init__(self, rng, eager, values, script=()):
@@ -68,7 +66,8 @@ class Player:
         return self._best_discard(actions, by[A.Discard], hand)
 
     def answer(self, actions, hand, tile):
-        """Index of the answer to another's `tile`; one ron in fifty is let go, as people do it for a better place."""
+        """Index of the answer to another player's `tile`. It passes on one ron in fifty, as people do for a better
+        place."""
         by = group(actions)
         if self.script:
             return self._scripted(actions, by[A.Pass][0])
@@ -96,7 +95,8 @@ class Player:
         return otherwise
 
     def _distance(self, counts, melds, opened=False):
-        """Shanten, of an open hand without a triplet of value as an all-simples hand: terminals are no use in it."""
+        """Shanten. An open hand without a triplet that is a yaku has to be all simples, so terminals do not count in
+        it."""
         if (opened or melds) and not any(m[0] in self.values for m in melds):
             pairs = [k for k in self.values if counts[k] > 1]
             if any(m[0] in TERMINALS or m[-1] in TERMINALS for m in melds):
@@ -119,7 +119,7 @@ class Player:
         return min(best, key=best.get)
 
     def _worth(self, counts, kind):
-        """What a tile is good for, from its neighbours, with itself taken out of the counts."""
+        """How useful a tile is, by its neighbours in the counts, which do not include the tile itself."""
         if kind >= 27:
             return 6 * counts[kind] + 2 * (kind in self.values)
         number = kind % 9
@@ -131,7 +131,7 @@ class Player:
         return 4 * counts[kind] + near + min(number, 8 - number, 2)
 
     def _wait(self, counts):
-        """How many tiles, out of the player's sight, complete a ready hand."""
+        """How many tiles that the player does not hold complete a ready hand."""
         total = 0
         for kind in range(34):
             if counts[kind] < 4:

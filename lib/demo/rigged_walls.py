@@ -1,4 +1,4 @@
-"""Walls built so that a rare event happens: real play all the same, the engine takes or refuses every action of it."""
+"""Walls that are prepared so that something rare happens. The engine still decides if each action is legal."""
 
 import re
 
@@ -11,9 +11,9 @@ QUIET = "-"  # never wins, never calls, throws what it draws
 
 YAOCHU = ["1m", "9m", "1p", "9p", "1s", "9s"] * 2 + ["1z", "2z", "3z", "4z", "5z", "6z"]  # enough for a whole hand
 
-# name -> hands of the dealer and the players after it (the rest of each is random), their scripts, the draws of the
-# hand in order and the replacement tiles. 0p is the red five, ? any tile. A script is a list of actions, each taken as
-# soon as it is possible and before anything else is done.
+# name -> the hands of the dealer and the players after it (tiles that are not given are random), their scripts, the
+# draws of the hand in order, and the replacement tiles. 0p is the red five, ? any tile. A script is a list of actions;
+# the player takes each as soon as it is possible, and does nothing else before.
 RIGS = {
     "yao9": {"hands": ["19m19p19s1234z"], "scripts": ["Kyushukyuhai"]},
     "kaze4": {"hands": ["4z"] * 4, "scripts": ["Discard:4z"] * 4},
@@ -91,7 +91,7 @@ def script(rig, place):
 
 
 def build_wall(rig, rng):
-    """A wall of 136 tiles in the engine's order, in which the rig's tiles stand where it wants them."""
+    """A wall of 136 tiles in the engine's order, with the tiles of the rig in their places."""
     pool = list(range(136))
     rng.shuffle(pool)
     wanted = {}  # place in the wall -> name

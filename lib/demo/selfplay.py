@@ -1,4 +1,5 @@
-"""Whole games played by simple seeded players on pymahjong's engine, as mjlog XML: test data that is nobody's."""
+"""Whole games as mjlog XML, played by simple players on pymahjong's engine from a seed: test data that belongs to
+nobody."""
 
 import random
 
@@ -14,13 +15,13 @@ DRAGONS = {31, 32, 33}
 
 
 class Line:
-    """Who is connected. `away` are the seats that the server plays; nobody is lost when `shaky` is False."""
+    """Who is connected. away: the seats that the server plays for. If `shaky` is False, nobody loses the connection."""
 
     def __init__(self, rng, shaky):
         self.rng, self.shaky, self.away = rng, shaky, set()
 
     def lost(self):
-        """BYE of a seat, now and then: a list of at most one tag."""
+        """Now and then a BYE of a seat: a list of at most one tag."""
         if not self.shaky or self.rng.random() > 0.005:
             return []
         seat = self.rng.randrange(4)
@@ -30,7 +31,7 @@ class Line:
         return [log.tag("BYE", who=seat)]
 
     def back(self):
-        """UN of a seat that was away, now and then: a list of at most one tag."""
+        """Now and then a UN of a seat that was away: a list of at most one tag."""
         if not self.away or self.rng.random() > 0.1:
             return []
         seat = min(self.away)
@@ -41,9 +42,9 @@ class Line:
 def play(seed, hanchan=True, rig=None):
     """Play a game and return its log, the bytes of an mjlog document. The same arguments give the same bytes.
 
-    `rig` names the wall of the first hand, see RIGS; without it most seeds get one in turn: the rig number
-    seed % RIG_CYCLE, where there is one. In odd games without a rig, players lose their
-    connection now and then.
+    rig: the name of a prepared wall for the first hand, see RIGS. Without it a seed gets the rig with the number
+    seed % RIG_CYCLE, if there is one. In games without a rig whose seed is odd, players lose their connection now and
+    then.
     """
     rig = RIGS[rig] if rig else dict(enumerate(RIGS.values())).get(seed % RIG_CYCLE, {})
     rng = random.Random(seed)
@@ -88,10 +89,10 @@ def play(seed, hanchan=True, rig=None):
 
 
 def is_over(hand, result, kyoku, last):
-    """Does the game end with this hand? `last` is the number of hands of the game, 4 or 8.
+    """Does the game end with this hand? last: the number of hands of the game, 4 or 8.
 
-    Someone below zero ends it. So does, from the last hand on, anyone with 30000; but a dealer who stays goes on,
-    unless on top, and an aborted hand is played again. The extra wind ends with its fourth dealer.
+    It ends if anybody has less than 0 points. From the last hand on it also ends if anybody has 30000, but not if the
+    dealer stays and is not first, nor after an aborted hand. The extra wind ends with its fourth dealer.
     """
     top = max(range(4), key=lambda seat: (hand.points[seat], -seat))
     if min(hand.points) < 0:

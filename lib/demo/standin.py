@@ -1,4 +1,5 @@
-"""An HTTP server that stands in for Tenhou's, on this machine only; it misbehaves on demand and notes every request."""
+"""An HTTP server in the place of Tenhou's, for this machine only. It can misbehave on demand, and logs every request.
+"""
 
 import email.utils
 import hashlib
@@ -19,7 +20,8 @@ ERROR_PAGE = "<html><head><title>エラー</title></head><body>ただいま混�
 
 
 class Faults:
-    """Which things misbehave, and how. `kinds` are dealt to the `names` in turn, each `times` times (None: always)."""
+    """Which requests get a wrong answer. Each of `names` gets one of `kinds` in turn, and has it so many `times` (None:
+    always)."""
 
     def __init__(self, kinds=(), names=(), times=None):
         self.kinds = {name: kinds[i % len(kinds)] for i, name in enumerate(names)}
@@ -64,7 +66,7 @@ class StandIn(ThreadingHTTPServer):
         return None
 
     def handle_error(self, request, client_address):
-        """A client that went away is its own affair: no traceback for it, but for everything else."""
+        """Print a traceback, but not because a client went away."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
@@ -77,10 +79,10 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = -1
 
     def log_message(self, *args):
-        """Nothing on stderr: the request log has it all."""
+        """Print nothing on stderr, because the request log has everything."""
 
     def do_GET(self):
-        """Answer a request, rightly or with the fault that is due."""
+        """Answer a request, rightly or with the fault whose turn it is."""
         path, _, query = self.path.partition("?")
         name = query if path == "/0/log/" else path.rpartition("/")[2] + ("?" + query if query else "")
         with self.server.lock:
@@ -117,7 +119,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_found(*found, fault)
 
     def send_found(self, data, kind, fault):
-        """Send a body, or the range of it that was asked for; half of it for the fault `short`."""
+        """Send a body, or the range of it that was asked for; for the fault `short`, only half of it."""
         etag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
         modified = email.utils.format_datetime(datetime(self.server.year.year, 1, 1, tzinfo=timezone.utc), usegmt=True)
         headers = {"Content-Type": kind, "ETag": etag, "Accept-Ranges": "bytes", "Last-Modified": modified}
@@ -132,8 +134,8 @@ class Handler(BaseHTTPRequestHandler):
         return self.send(status, part, fault, headers, short=fault == "short")
 
     def send(self, status, data, fault=None, headers=None, short=False):
-        """Send a response. The request counts as over just before its last byte leaves, or else a quick client's next
-        one would seem to overlap it.
+        """Send a response. The request counts as done just before its last byte is sent, or the next request of a fast
+        client would seem to overlap it.
         """
         self.send_response(status)
         for name, value in (headers or {}).items():
@@ -151,7 +153,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def done(self, status):
-        """Note the request's end, once."""
+        """Log the end of the request, once."""
         if not self.pending:
             return
         self.pending = False

@@ -1,1 +1,1 @@
-"""Asking Tenhou's server: one session with a pause between requests, the lists of games, the games."""
+"""Downloads from Tenhou's server: one session with a pause between requests, the lists of games, the games."""

@@ -1,4 +1,4 @@
-"""Downloading games: what counts as a log, what a failure means, when to stop asking."""
+"""Downloading games: what counts as a log, what a failure means, when to stop."""
 
 import collections
 import hashlib
@@ -15,12 +15,13 @@ _DAY, _WEEK = 86400, 7 * 86400  # seconds
 
 
 class Fetcher:
-    """Downloads games one after another. tally: how many games went which way."""
+    """Downloads games one after another. tally: how many games had which outcome."""
 
-    def __init__(self, session, work, manifest, max_new=None, retry=False):
-        """max_new: downloads after which to stop, None for no limit; retry: all failed downloads are due."""
+    def __init__(self, session, work, manifest, max_new=None, retry=False, failed=lambda error: None):
+        """max_new: stop after so many downloads, None for no limit; retry: all failed downloads are due; failed(error)
+        is called for each failed game."""
         self.session, self.work, self.manifest = session, work, manifest
-        self.max_new, self.retry = max_new, retry
+        self.max_new, self.retry, self._failed = max_new, retry, failed
         self.tally = collections.Counter()
         self._refused = []  # (gid, Fault) since the server last gave another answer
 
@@ -29,10 +30,10 @@ class Fetcher:
         return wanted.is_wanted(self.work, game, self.manifest.latest.get(game), self.retry)
 
     def queued(self):
-        """(first, last): the ids that wait for their download, to be asked for before and after new ones.
+        """(first, last): the ids that wait for their download, before and after the new ones.
 
-        They are those that the manifest has for it, and imported links. Last come those whose download failed, so that
-        what the server refuses for good keeps nothing else waiting.
+        They come from the manifest and from imported links. Those whose download failed before come last, so that games
+        which the server always refuses do not hold up the others.
         """
         due = [game for game in self.manifest.latest if self.is_wanted(game)]
         return ([*(game for game in due if not self._failed_before(game)),
@@ -40,10 +41,10 @@ class Fetcher:
                 [game for game in due if self._failed_before(game)])
 
     def run(self, ids):
-        """Download those of `ids` that are wanted; yields each id as its file lands.
+        """Download those of `ids` that are wanted; yields each id as soon as its file is there.
 
-        Raises Problem when the session ends since the server refuses everything; the games that it refused last are
-        then left as they were. Raises OSError, Busy, Interrupted.
+        Raises Problem when the server refuses everything; the games that it refused last then stay as they were. Raises
+        OSError, Busy, Interrupted.
         """
         for game in ids:
             if not self.is_wanted(game):
@@ -82,14 +83,14 @@ class Fetcher:
         return bytes(body)
 
     def _settle_refused(self):
-        """The server answers, so what it refused before were single games."""
+        """The server has answered, so it refused single games only: they have failed."""
         for game, fault in self._refused:
             self._fail(game, fault)
         self._refused.clear()
 
     def _put_off_refused(self):
-        """Of the games that the server refused last, those that it had refused before: not to be asked for first again
-        by each run to come, and so keep it from all others."""
+        """The server refuses everything. Of the games that it refused last, put off those that had failed before;
+        otherwise every later run would begin with them, be refused, and never get to the others."""
         for game, fault in self._refused:
             if fault.kind == "refused" and self._failed_before(game):
                 self._fail(game, fault)
@@ -99,13 +100,14 @@ class Fetcher:
         return wanted.has_failed(self.manifest.latest.get(game, {}))
 
     def _fail(self, game, fault):
-        # a 404 is for good, or for weeks; the rest may be well at the next run, or else the next day
+        # a 404 will last, for weeks or for good; anything else may work in the next run, or else the next day
         due = time.time()
         if fault.kind == "refused":
             due += _WEEK if fault.status in (403, 404) else _DAY * self._failed_before(game)
         self._append(game, {"status": "failed", "error": str(fault), "stage": "download",
                             "retry_at": clock.utc(due)})
         self.session.say(f"{game}: {fault}")
+        self._failed(str(fault))
 
     def _append(self, game, event):
         with self.manifest.locked() as append:
@@ -113,7 +115,7 @@ class Fetcher:
         self.tally[event["status"]] += 1
 
     def _keep(self, game, data):
-        """Put a log in its place and append its event; returns the status. What stands there goes to the trash."""
+        """Put a log in its place and append its event; returns the status. A different file there goes to the trash."""
         sha256 = hashlib.sha256(data).hexdigest()
         path = workdir.xml(self.work, game)
         with self.manifest.locked() as append:
@@ -121,7 +123,7 @@ class Fetcher:
             record, there = self.manifest.latest.get(game) or {}, os.path.lexists(path)
             same = there and self._has(game, sha256)
             if same and record.get("sha256") == sha256 and record.get("status") in ("downloaded", "encoded"):
-                self.tally["settled before"] += 1  # somebody put it there while we asked
+                self.tally["settled before"] += 1  # somebody put it there in the meantime
                 return "settled before"
             twin = logfile.find_twin(self.work, self.manifest, game, sha256)
             if twin:

@@ -1,4 +1,4 @@
-"""A year's list of ids, game_ids_<year>.txt, and whether the files that it was made of are still the same."""
+"""The id list of a year, game_ids_<year>.txt: was it made from the files in raw/ as they are now?"""
 
 import contextlib
 import os
@@ -10,19 +10,19 @@ NAME = re.compile(r"game_ids_(20[0-9]{2})\.txt")
 
 
 def path(work, year):
-    """Where the list of a year is."""
+    """The path of a year's list."""
     return workdir.path(work, f"game_ids_{year}.txt")
 
 
 def is_of(work, year, rooms):
-    """True if the list was made of the files of raw/ as they are now, and of the table types `rooms`, a text."""
+    """True if the list was made from the files in raw/ as they are now, with the table types `rooms`, a text."""
     with contextlib.suppress(FileNotFoundError), open(_sources(work, year), encoding="utf-8") as f:
         return os.path.exists(path(work, year)) and f.read() == _state(work, year, rooms)
     return False
 
 
 def forget(work, year, rooms):
-    """Remove the list, and note what the next one will be made of. Raises OSError."""
+    """Remove the list, and note from which files the next one will be made. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path(work, year))
     files.write(_sources(work, year), _state(work, year, rooms).encode())
@@ -33,8 +33,8 @@ def _sources(work, year):
 
 
 def _state(work, year, rooms):
-    """A text that changes with the files and the table types. Times alone say nothing: a file put there by hand may be
-    older than the list."""
+    """A text that changes with the files and the table types. Comparing times is not enough: a file that a user puts
+    there may be older than the list."""
     with os.scandir(workdir.path(work, "raw")) as entries:
         stats = {entry.name: entry.stat() for entry in entries
                  if entry.name == f"scraw{year}.zip" or entry.name.startswith(f"scc{year}")}

@@ -1,4 +1,4 @@
-"""Zips and pages that list games: reading them, whatever they are, in little memory and time."""
+"""Zips and pages that list games: reading them, however they are made, in little memory and time."""
 
 import contextlib
 import gzip
@@ -15,14 +15,14 @@ MEMBER = re.compile(r"scc[0-9]{8}(?:[0-9]{2})?\.html(?:\.gz)?")
 ZIP_LIMIT = 1 << 31  # bytes of a zip, and of what all its members unpack to; they are packed already
 _LINK = re.compile(rb'<a href="[^">\n]{0,500}?(?:[?&]log=|/log/\?)([^"&<>\n]{0,500})')
 _LINE_LIMIT = 1 << 16  # bytes; a line of a page has 200
-_BLOCK = 1 << 20  # bytes of a page that are looked at together
+_BLOCK = 1 << 20  # bytes of a page that are searched together
 _PAGE_LIMIT = 1 << 26  # bytes that one page may unpack to; a day has 300 kB
 _YEAR_LIMIT = 1 << 29  # bytes that all pages of a zip may unpack to; a year has 110 MB
-_READ_LIMIT = 1 << 24  # bytes that are read in one go: a zip's table of contents, a year's has 6 MB at most
+_READ_LIMIT = 1 << 24  # bytes that are read at once: the table of contents of a year's zip has at most 6 MB
 
 
 class _Careful(io.BufferedReader):
-    """A file that refuses to be read into memory: zipfile takes a table of contents in one go, however long it is."""
+    """A file that refuses to be read at once, because zipfile reads a table of contents at once, however long it is."""
 
     def read(self, size=-1):
         data = super().read(_READ_LIMIT + 1 if size is None or size < 0 else min(size, _READ_LIMIT + 1))
@@ -33,30 +33,30 @@ class _Careful(io.BufferedReader):
 
 @contextlib.contextmanager
 def _open_zip(path):
-    """A ZipFile, for the block; raises BadZipFile for what is none, or so made that it takes much memory."""
+    """A ZipFile, for the block. Raises BadZipFile if it is not a zip, or if reading it would take much memory."""
     with _Careful(io.FileIO(path)) as f, zipfile.ZipFile(f) as z:
         if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in z.infolist()):
-            raise zipfile.BadZipFile("packed by an uncommon method")
+            raise zipfile.BadZipFile("packed with an uncommon method")
         yield z
 
 
 def zip_problem(path):
-    """What is wrong with a zip, all of it read, as text; None if nothing is. Raises OSError."""
+    """Read a whole zip; returns what is wrong with it, as text, or None. Raises OSError."""
     try:
         with _open_zip(path) as z:
-            size = sum(info.file_size for info in z.infolist())  # no more than that is unpacked, whatever there is
+            size = sum(info.file_size for info in z.infolist())  # zipfile unpacks no more than that
             bad = f"its members unpack to {size} bytes" if size > ZIP_LIMIT else z.testzip()
         return f"damaged zip: {bad}" if bad else None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as e:
-        return f"no sound zip: {e}"
+        return f"not a sound zip: {e}"
 
 
 def ids(path, tell):
-    """Yield the id of each game that a zip, a page or any list, plain or gzipped, names; `tell(text)` for each bad link
-    or page.
+    """Yield the id of each game that a zip, a page or another list, plain or gzipped, names; calls tell(text) for each
+    bad link or page.
 
-    Memory stays small whatever the file is. Raises OSError, Problem for a file that cannot be read as what it is, or is
-    called a zip and is none.
+    Memory stays small, whatever the file contains. Raises OSError, and Problem for a damaged zip or a file that is
+    called .zip but is not one.
     """
     with open(path, "rb") as f:
         if f.read(4) != b"PK\x03\x04" and not os.fspath(path).endswith(".zip"):
@@ -72,7 +72,7 @@ def ids(path, tell):
                     if left < 0:
                         raise zipfile.BadZipFile(f"its pages unpack to more than {_YEAR_LIMIT >> 20} MB")
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as e:
-        raise Problem(f"{path}: no sound zip ({e})") from None
+        raise Problem(f"{path}: not a sound zip ({e})") from None
 
 
 def _page_ids(f, name, tell):
@@ -86,7 +86,7 @@ def _page_ids(f, name, tell):
         while block := page.read(_BLOCK):
             size += len(block)
             if size > _PAGE_LIMIT:
-                tell(f"{name}: unpacks to more than {_PAGE_LIMIT >> 20} MB: the rest is passed over")
+                tell(f"{name}: unpacks to more than {_PAGE_LIMIT >> 20} MB; the rest was skipped")
                 return size
             text = rest + block
             end = text.rfind(b"\n") + 1
@@ -103,7 +103,7 @@ def _page_ids(f, name, tell):
 
 
 def _block_ids(text, name, tell):
-    """Yield the id of the first link of each line of a page; of anything else, all ids in it."""
+    """Yield the id of the first link of each line of a page; from another text, all ids in it."""
     line_end = 0
     if not _LINK.search(text):
         yield from gid.find(text.decode("utf-8", "replace"))
@@ -117,4 +117,4 @@ def _block_ids(text, name, tell):
         if game:
             yield game
         else:
-            tell(f"{name}: {link[1][:60]!r} is no game id")
+            tell(f"{name}: {link[1][:60]!r} is not a game id")

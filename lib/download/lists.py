@@ -1,4 +1,4 @@
-"""Tenhou's lists of games (scraw zips, hourly and daily scc files): getting them."""
+"""Downloading Tenhou's lists of games: the scraw zips of past years, the hourly and daily scc files."""
 
 import json
 import os
@@ -6,26 +6,26 @@ import re
 import time
 import zlib
 
-from ..store import files, workdir
+from ..store import files, wording, workdir
 from ..store.errors import Busy, Problem
 from . import listfiles
 from .session import Fault
 
-LOOK_EVERY = 20 * 60  # seconds between two looks at the lists, failed ones counted
+LOOK_EVERY = 20 * 60  # seconds between two requests for the lists, failed ones too
 _LISTED = re.compile(r"\{file:'([^']*)',size:([0-9]+)\}")
 _RANGE = re.compile(r"bytes ([0-9]+)-([0-9]+)/([0-9]+|\*)")
 _FILE_LIMIT = 1 << 26
 
 
 def zip_path(work, year):
-    """Where a year's zip belongs."""
+    """The path of a year's zip."""
     return workdir.path(work, "raw", f"scraw{year}.zip")
 
 
 def fetch_zip(session, work, year):
-    """Download a year's zip, going on where an interrupted download ended. Raises Fault, OSError, Problem.
+    """Download a year's zip, or the rest of it if a download was interrupted; returns False if the server has none.
 
-    It is tested whole before it takes its final name.
+    The whole zip is tested before it gets its final name. Raises Fault, OSError, Problem.
     """
     path = zip_path(work, year)
     part = f"{path}.part"
@@ -33,16 +33,16 @@ def fetch_zip(session, work, year):
     def ask():
         have = os.path.getsize(part) if os.path.exists(part) else 0
         if have and not listfiles.zip_problem(part):
-            return  # whole: only its name was still to be given
+            return  # it is whole, only the rename was missing
         with files.naming(part), open(part, "ab") as f:
 
             def receive(response):
                 found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
                 fits = found and int(found[1]) == have and found[3] in ("*", str(int(found[2]) + 1))
                 if response.status_code != 206 or not fits:
-                    f.truncate(0)  # begin anew, with this answer or else with the next
+                    f.truncate(0)  # start again, with this answer or the next one
                 if response.status_code == 206 and not fits:
-                    raise Fault("passing", "another part of the file came than was asked for")
+                    raise Fault("passing", "the server sent another part of the file than we asked for")
                 return f.write
 
             try:
@@ -50,7 +50,7 @@ def fetch_zip(session, work, year):
                             {"Range": f"bytes={have}-"} if have else None)
             except Fault as e:
                 if e.status == 416 or have >= listfiles.ZIP_LIMIT:
-                    f.truncate(0)  # it is longer than what the server has now: begin anew
+                    f.truncate(0)  # it is longer than the server's file is now: start again
                 raise
             f.flush()
             os.fsync(f.fileno())
@@ -73,29 +73,30 @@ def fetch_zip(session, work, year):
 
 
 def fetch_lists(session, work, year):
-    """Download the daily and hourly files of a year that are new or have grown. Returns (files fetched, files failed).
+    """Download the daily and hourly files of a year that are new or have grown; returns (how many, how many failed).
 
-    Returns (0, 0) without asking if the last look was less than LOOK_EVERY seconds ago. Raises Fault, OSError, Problem.
+    Returns (0, 0) without a request if the last look was less than LOOK_EVERY seconds ago. Raises Fault, OSError,
+    Problem.
     """
     if last_look(work):
         return 0, 0
     stamp = _stamp(work)
-    files.write(stamp, b"it was cut short")
+    files.write(stamp, b"it was interrupted")
     try:
         fetched, failed = _fetch_lists(session, work, year)
     except Busy:
-        os.unlink(stamp)  # it was no look at all
+        os.unlink(stamp)  # nothing was requested
         raise
     except (Fault, Problem) as e:
         files.write(stamp, str(e).encode())
         raise
-    files.write(stamp, f"{failed} files of the lists could not be had".encode() if failed else b"")
+    files.write(stamp, f"{wording.count(failed, 'list')} could not be downloaded".encode() if failed else b"")
     return fetched, failed
 
 
 def last_look(work):
-    """(when the lists may be looked at again, in seconds since 1970, what went wrong with the last look or ''); None if
-    they may be now."""
+    """(when we may ask for the lists again, in seconds since 1970, what went wrong the last time or ''); None if we may
+    ask now."""
     try:
         with open(_stamp(work), encoding="utf-8", errors="replace") as f:
             looked, what = os.fstat(f.fileno()).st_mtime, f.read()
@@ -121,7 +122,7 @@ def _fetch_lists(session, work, year):
             try:
                 files.write(path, session.persist(base, lambda name=name: _get_page(session, name)))
             except Fault as e:
-                session.say(f"{base}: {e}; left for the next look")
+                session.say(f"{base}: {e}; left for the next run")
                 failed += 1
                 continue
             state[base] = size
@@ -140,13 +141,13 @@ def _read_state(path):
 
 
 def _look(session, path):
-    """The (file, size) pairs of one of the JavaScript lists; raises Fault for anything that is none."""
+    """The (file, size) pairs of one of the JavaScript lists. Raises Fault if the answer is not such a list."""
 
     def ask():
         text = _get(session, path).decode("utf-8", "replace").strip()
         inside = re.fullmatch(r"list\(\s*(?:\[(.*)\])?\s*\);?", text, re.S)
         if not inside or re.sub(r"[\s,]", "", _LISTED.sub("", inside[1] or "")):
-            raise Fault("passing", f"{path} is no list of files")
+            raise Fault("passing", f"{path} is not a list of files")
         return [(name, int(size)) for name, size in _LISTED.findall(inside[1] or "")
                 if re.fullmatch(r"(?:[0-9]{4}/)?" + listfiles.MEMBER.pattern, name)]
 
@@ -165,7 +166,7 @@ def _get_page(session, name):
         try:
             text = zlib.decompressobj(wbits=31).decompress(data, _FILE_LIMIT)
         except zlib.error as e:
-            raise Fault("passing", f"no gzip file: {e}") from None
+            raise Fault("passing", f"not a gzip file: {e}") from None
     else:
         text = data
     if b"<html" in text[:1000].lower() or b"<!doctype" in text[:1000].lower():
@@ -174,7 +175,7 @@ def _get_page(session, name):
 
 
 def index_files(work, year):
-    """The files of raw/ that list the games of a year: the zip if it is there, and the daily and hourly files."""
+    """The files in raw/ that list the games of a year: the zip if there is one, and the daily and hourly files."""
     raw = workdir.path(work, "raw")
     names = [name for name in sorted(os.listdir(raw))
              if name.startswith(f"scc{year}") and listfiles.MEMBER.fullmatch(name)]

@@ -1,4 +1,6 @@
-"""Tenhou's server, asked as a good guest asks: one session a machine, a pause between requests, no for an answer."""
+"""HTTP requests to Tenhou's server, with good manners: one at a time, User-Agent, retries with growing waits, and a
+stop after several refusals. lib/download/pause.py has the pause between requests, which all processes of a machine
+share."""
 
 import contextlib
 import datetime
@@ -16,15 +18,16 @@ from ..store.errors import Problem
 from . import pause
 
 _REDIRECTS = 3
-ATTEMPTS = 3  # for a passing fault; after 429 or 503 there is one more, after 403 or 404 none
-_LONGEST_PAUSE = 600  # seconds; a server that asks for more is left alone
-_PATIENCE = 4  # times TIMEOUT that an answer may take as a whole, for each 16 MB that it may have; never over a day
+ATTEMPTS = 3  # for a passing fault; two for 429 and 503, one for 403 and 404
+_LONGEST_PAUSE = 600  # seconds; if the server asks us to wait longer, the run stops
+_PATIENCE = 4  # a whole answer may take so many times TIMEOUT, for each 16 MB that it may have; at most a day
 
 
 class Fault(Exception):
-    """No usable answer; str() says what happened. `kind`: 'refused' (403, 404, 429, 503), 'passing', 'unreachable'.
+    """A request without a usable answer; str() says what happened.
 
-    status: the HTTP status, None without an answer; retry_after: seconds that the server asks for, None if it does not
+    kind: 'refused' (403, 404, 429, 503), 'passing', 'unreachable'; status: the HTTP status, None without an answer;
+    retry_after: the seconds that the server tells us to wait, None if it does not
     """
 
     def __init__(self, kind, text, status=None, retry_after=None):
@@ -41,13 +44,13 @@ class Refused(Problem):
 
 
 class Session:
-    """One kept-alive session that holds this machine's lock on the server, from the first request on."""
+    """One HTTP session. From the first request on it holds this machine's lock for the server."""
 
     def __init__(self, delay, max_refusals, say, waiting=contextlib.nullcontext):
-        """delay: seconds between requests; max_refusals: refusals in a row after which nothing more is asked;
-        say(text): tells the user; waiting(): a context in which a signal may raise Interrupted.
+        """delay: seconds between requests; max_refusals: stop after so many refusals in a row; say(text): prints a line
+        for the user; waiting(): a context in which a signal may raise Interrupted.
 
-        Raises Usage for a TENHOU_URL that is none or a DELAY that is too short for it.
+        Raises Usage if TENHOU_URL is not an address, or DELAY is too short for it.
         """
         self.base, self.host = settings.server(delay)
         self._user_agent = settings.user_agent()
@@ -72,10 +75,10 @@ class Session:
             time.sleep(max(0, seconds))
 
     def persist(self, name, call):
-        """What `call()` returns, called again after a fault that may pass, with growing pauses.
+        """The result of `call()`; after a fault that may pass, call it again after a growing wait.
 
-        Raises the last Fault; Problem once the server has refused, or could not be reached, `max_refusals` times in a
-        row: then it has changed, and not what was asked for.
+        Raises the last Fault. Raises Problem if the server has refused, or could not be reached, `max_refusals` times
+        in a row: then the fault lies with the server, not with single games.
         """
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -84,23 +87,23 @@ class Session:
                 self._refusals = 0 if e.kind == "passing" else self._refusals + 1
                 if self._refusals >= self.max_refusals:
                     self._pause.stay_away(e.retry_after or 0)
-                    text = (f"{self.host}: {self._refusals} requests in a row without success, the last for {name}: "
-                            f"{e}; stopped, nothing is held against the games; try again later")
+                    text = (f"{self.host}: {self._refusals} requests in a row failed, the last one, for {name}, with "
+                            f"{e}; stopped. The games stay in the queue; run again later")
                     raise Refused(text, e) from None
                 if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):
                     raise
                 seconds = self.delay * 2 ** attempt if e.retry_after is None else e.retry_after
-                self.say(f"{name}: {e}; asking again in {seconds:g} s")
+                self.say(f"{name}: {e}; trying again in {seconds:g} s")
                 self.wait(seconds)
             else:
                 self._refusals = 0
                 return result
 
     def get(self, path, receive, limit, headers=None):
-        """Ask for `path` once; `receive(response)` gives the function that takes the chunks of its body.
+        """Request `path` once; receive(response) returns a function that takes the chunks of the body.
 
-        limit: bytes after which a body is refused. Returns the response, for its headers and status. Raises Fault, Busy
-        when another process has the lock, Problem for a redirect to another host or a pause longer than we wait.
+        limit: the most bytes that a body may have. Returns the response, for its headers and status. Raises Fault; Busy
+        if another process has the lock; Problem for a redirect to another host, or if we have to wait too long.
         """
         if self._http is None:
             self._open()
@@ -125,7 +128,8 @@ class Session:
                     return r
                 if r.status_code not in (200, 206):
                     kind = "refused" if r.status_code in (403, 404, 429, 503) else "passing"
-                    raise Fault(kind, f"HTTP {r.status_code}", r.status_code, self._retry_after(r))
+                    what = "HTTP 429 too many requests" if r.status_code == 429 else f"HTTP {r.status_code}"
+                    raise Fault(kind, what, r.status_code, self._retry_after(r))
                 length = r.headers.get("Content-Length", "")
                 if length.isdecimal() and int(length) > limit:
                     raise Fault("passing", f"body of {length} bytes, more than {limit}")
@@ -147,8 +151,8 @@ class Session:
             raise Fault("unreachable" if _cause(e, *away) else "passing", _why(e)) from None
         except requests.exceptions.RequestException as e:
             raise Fault("passing", f"no usable answer: {type(e).__name__}: {e}"[:200]) from None
-        except ValueError:  # requests looks at a redirect too
-            raise Problem(f"{self.host} redirects to what is no address") from None
+        except ValueError:  # requests parses a redirect too
+            raise Problem(f"{self.host} redirects to something that is not an address") from None
 
     def _retry_after(self, response):
         text = response.headers.get("Retry-After", "").strip()
@@ -165,28 +169,30 @@ class Session:
             seconds = (when.replace(tzinfo=when.tzinfo or datetime.timezone.utc) - utc_now).total_seconds()
         if seconds > _LONGEST_PAUSE:
             until = utc(self._pause.stay_away(seconds))
-            raise Problem(f"{self.host} asks us to stay away until {until} (HTTP {response.status_code}); "
-                          "nothing more is asked for, run again then")
+            raise Problem(f"{self.host} tells us to come back after {until} (HTTP {response.status_code}); stopped. "
+                          "Run again then")
         return max(0, seconds)
 
     def _allowed(self, url, location):
-        """Where a redirect leads; raises Problem if that is not the server's own."""
+        """The address of a redirect. Raises Problem if it is not on the same server."""
         try:
             url = urllib.parse.urljoin(url, location)
             parts = urllib.parse.urlsplit(url)
         except ValueError:
-            raise Problem(f"{self.host} redirects to what is no address") from None
+            raise Problem(f"{self.host} redirects to something that is not an address") from None
         own = parts.hostname == self.host or (
             self.host.endswith("tenhou.net") and f".{parts.hostname}".endswith(".tenhou.net"))
         safe = parts.scheme == "https" or (parts.scheme == "http" and self.base.startswith("http:"))
         if not (own and safe):
-            raise Problem(f"{self.host} redirects to {parts.scheme}://{parts.hostname}: not followed; has it moved?")
+            raise Problem(f"{self.host} redirects to {parts.scheme}://{parts.hostname}, which was not followed; "
+                          "if the server has moved, set TENHOU_URL")
         return url
 
 
 @contextlib.contextmanager
 def _in_time(seconds):
-    """A block that raises Fault when it is not done by then: TIMEOUT is for each byte, and a server may drip them."""
+    """A block that raises Fault after so many seconds. TIMEOUT only limits the wait for the next bytes, and a server
+    may send them one by one."""
 
     def late(signum, frame):
         raise Fault("passing", f"too slow: no whole answer in {seconds:g} s")
@@ -201,7 +207,7 @@ def _in_time(seconds):
 
 
 def _cause(error, *kinds):
-    """True if an exception of one of these classes or class names is among the causes of `error`."""
+    """True if `error`, or one of its causes, is an exception of one of these classes or class names."""
     seen = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

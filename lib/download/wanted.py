@@ -1,4 +1,4 @@
-"""Which games are to be downloaded, now or later."""
+"""Which games must be downloaded, now or later."""
 
 import collections
 import os
@@ -9,7 +9,7 @@ from . import idlist
 
 
 def is_wanted(work, game, record, retry=False):
-    """True if a game is to be downloaded: new, corrupt, lost, or failed at download and due (or `retry`)."""
+    """True if a game must be downloaded: it is new, corrupt or lost, or its download failed and is due (or `retry`)."""
     status = (record or {}).get("status")
     if record is None or status == "corrupt":
         return True
@@ -19,7 +19,7 @@ def is_wanted(work, game, record, retry=False):
 
 
 def is_put_off(record):
-    """True if a game's download failed and is to be tried again, but not yet."""
+    """True if a game's download failed and is not due for another try yet."""
     return has_failed(record) and str(record.get("retry_at", "9")) > now()
 
 
@@ -28,7 +28,8 @@ def has_failed(record):
 
 
 def listed(work, latest):
-    """year -> games of its list of ids that no record is of, the most first; years that have some. Raises OSError."""
+    """year -> how many games of its id list have no record, the year with the most first. Years without such games are
+    left out. Raises OSError."""
     left = collections.Counter()
     for name in os.listdir(work):
         if found := idlist.NAME.fullmatch(name):
@@ -38,7 +39,7 @@ def listed(work, latest):
 
 
 def linked(work, latest):
-    """The ids of links that were imported (bin/import-logs) which no record is of. Raises OSError."""
+    """The ids from imported links (bin/import-logs) that have no record yet. Raises OSError."""
     try:
         with open(workdir.path(work, workdir.LINKS), encoding="ascii", errors="replace") as f:
             return [game for line in f if gid.is_gid(game := line.strip()) and game not in latest]

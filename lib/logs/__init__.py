@@ -1,1 +1,1 @@
-"""The games' log files in xml/: taking in, checking against the manifest, throwing damaged ones out."""
+"""The log files in xml/: importing and adopting them, comparing them with the manifest, moving damaged ones out."""

@@ -9,7 +9,8 @@ from . import compare, logfile, place, streams
 
 
 def unsettled(work, manifest):
-    """(gid or None, name) of each file in xml/ that `take_in` may have to do with, by name; None: it is no game's."""
+    """(gid or None, name), sorted by name, of each file in xml/ that may have to be adopted. The gid is None if the
+    file is not called <gid>.txt."""
     latest = manifest.latest
     encoded = {f"{game}.txt" for game, record in latest.items() if record.get("status") == "encoded"}
     return sorted(((game, entry.name) for game, entry in workdir.xml_files(work, encoded)
@@ -18,21 +19,21 @@ def unsettled(work, manifest):
 
 
 def _is_as_recorded(record, entry):
-    """True unless a file is seen to be no longer the one that was taken in as `downloaded`."""
+    """False if the file has changed since it became `downloaded`, as far as its size shows."""
     return record.get("whole", True) and record.get("size") in (None, entry.stat(follow_symlinks=False).st_size)
 
 
 def take_in(work, manifest, game):
-    """Take in the file of a game that the manifest does not know, or knows as lost or failed with other bytes.
+    """Adopt the file of a game that the manifest does not know, or knows as lost or failed with other bytes.
 
-    Returns the status appended ('downloaded', 'duplicate'), 'left' when the file is where it belongs already, is
-    damaged or gone, 'moved' when it was a duplicate's left-over. A duplicate goes to the trash. Raises
-    files.Unreadable, OSError.
+    Returns the appended status ('downloaded', 'duplicate'); 'left' if the file is known already, damaged or gone;
+    'moved' if it was the left-over file of a known duplicate. A duplicate goes to the trash. Raises files.Unreadable,
+    OSError.
     """
     if (manifest.latest.get(game) or {}).get("status") == "encoded":
         return "left"
     path = workdir.xml(work, game)
-    with manifest.locked() as append:  # reading it under the lock too: others adopt, replace and delete it there
+    with manifest.locked() as append:  # read the file under the lock too: others adopt, replace and delete it there
         try:
             data, sha256 = logfile.read(work, game)
         except FileNotFoundError:
@@ -51,9 +52,9 @@ def take_in(work, manifest, game):
 
 
 def take_in_renamed(work, manifest, name):
-    """Take in a file of xml/ that is named as logs are elsewhere, packed or not, under its game's id: unpacked.
+    """Adopt a file of xml/ that has another usual name of a log: unpack it if it is packed, and call it <gid>.txt.
 
-    Returns (id, outcome of `place.put`), or (None, why it is left there). Raises files.Unreadable, OSError.
+    Returns (id, outcome of `place.put`), or (None, why it was not adopted). Raises files.Unreadable, OSError.
     """
     path, game = workdir.path(work, "xml", name), gid.of_name(name)
     try:
@@ -66,16 +67,16 @@ def take_in_renamed(work, manifest, name):
     except Exception as e:
         if streams.damages(e) is None:
             raise
-        return None, f"damaged, or not all of it is here yet: {streams.damages(e)}"
+        return None, f"damaged or still being copied: {streams.damages(e)}"
     if not logfile.is_whole(data):
-        return None, "not a whole log"
+        return None, "an incomplete log"
     temporary = files.write_aside(workdir.xml(work, game), data)
     with manifest.locked() as append:
         outcome, news = place.put(work, manifest, game, data, hashlib.sha256(data).hexdigest(), temporary)
         if outcome == "another":
-            return None, f"another log of {game} is here"
+            return None, f"another log of {game} is here already"
         files.sync_dir(os.path.dirname(path))
         append([{**news, "source": f"xml/{name}"}] if news else [])
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)  # its bytes are in their place, or another game's
+            os.unlink(path)  # the same bytes are in their place, as this game's log or another's
     return game, outcome

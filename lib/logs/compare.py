@@ -1,4 +1,4 @@
-"""Comparing a log file with the current record of its game: what it is worth, whether it is news."""
+"""Comparing a log file with the current record of its game: is it the recorded one, and does it change anything?"""
 
 import hashlib
 
@@ -7,7 +7,7 @@ from . import logfile
 
 
 def judge(record, sha256):
-    """'ok', 'corrupt' or 'unknown' for a file with this hash, given its id's current record ({}: no record)."""
+    """'ok', 'corrupt' or 'unknown' for a file with this hash; record: the current one of its id, {} if it has none."""
     known = record.get("sha256")
     if known is None:
         return "unknown"
@@ -15,7 +15,7 @@ def judge(record, sha256):
 
 
 def judge_found(record, sha256):
-    """The kind of a file with this hash, None for no file, Unreadable for one that nobody can judge."""
+    """The kind of a file; sha256: its hash, None if there is no file, an Unreadable if it cannot be read."""
     if isinstance(sha256, files.Unreadable):
         return "unreadable"
     if sha256 is None:
@@ -24,7 +24,8 @@ def judge_found(record, sha256):
 
 
 def judge_again(work, game, record):
-    """The kind of a game's file, looked at closely: a log that the next run adopts in place of another is unknown."""
+    """The kind of a game's file, which is read again: if the next run adopts it in place of another, it is
+    'unknown'."""
     try:
         data, sha256 = logfile.read(work, game)
     except FileNotFoundError:
@@ -37,13 +38,13 @@ def judge_again(work, game, record):
 
 
 def is_settled(record):
-    """True if no file that may stand there changes what is known of a game: it is encoded, or known by its bytes."""
+    """True if no file in xml/ can change this record: the game is encoded, or downloaded with a known hash."""
     status = (record or {}).get("status")
     return status == "encoded" or (status == "downloaded" and record.get("sha256") is not None)
 
 
 def is_news(record, data, sha256):
-    """True if a file with these bytes changes what the manifest knows of a game that it knows."""
+    """True if a file with these bytes changes the current record of its game."""
     status, known = record.get("status"), record.get("sha256")
     if status == "encoded":
         return False
@@ -54,17 +55,17 @@ def is_news(record, data, sha256):
     if known is None:
         return status in ("corrupt", "downloaded", "failed")
     if status == "corrupt" and sha256 != known:
-        return sha256 != record.get("found") and logfile.is_whole(data)  # the damaged file itself is left for repair
+        return sha256 != record.get("found") and logfile.is_whole(data)  # the damaged file itself stays for repair
     if status == "failed" and record.get("stage") == "encode":
-        return sha256 != known and logfile.is_whole(data, ended=True)  # not half a game again
+        return sha256 != known and logfile.is_whole(data, ended=True)  # not another unfinished game
     if status == "duplicate" and sha256 != known:
-        return logfile.is_whole(data, ended=True)  # no duplicate any more
+        return logfile.is_whole(data, ended=True)  # it is not a duplicate any more
     return status in ("corrupt", "failed", "duplicate") and sha256 == known
 
 
 def _was_unfinished(record, data):
-    """True if what was recorded of a game was no whole log, but one that was still being copied: it is known for that,
-    or a mere beginning of `data`."""
+    """True if the recorded log was still being copied: the record says that it was not whole, or it is the beginning of
+    `data`."""
     size = record.get("size")
     if record.get("whole") is False:
         return True

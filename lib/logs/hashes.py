@@ -15,15 +15,15 @@ _CHUNK = 256  # files that a process takes at a time
 
 
 def hash_files(work, wanted, jobs):
-    """Yield (gid, sha256, stamp) for pairs (gid, size or None) of games with files in xml/.
+    """Yield (gid, sha256, stamp) for pairs (gid, expected size or None) of games with files in xml/.
 
-    sha256 is '' for a file of another size than expected, which is not hashed, None where there is no regular file, and
-    a files.Unreadable for one that cannot be read. stamp: what the file looked like, for `last_check`. Raises OSError.
+    sha256 is '' for a file that does not have the expected size and so is not hashed, None if there is no regular file,
+    and a files.Unreadable if the file cannot be read. stamp: the state of the file, for `last_check`. Raises OSError.
     """
     wanted = iter(wanted)
     chunks = iter(lambda: [work, *itertools.islice(wanted, _CHUNK)], [work])
     few = list(itertools.islice(chunks, 2))
-    if len(few) < 2 or jobs == 1:  # not worth a pool
+    if len(few) < 2 or jobs == 1:  # a pool is not worth it
         yield from itertools.chain.from_iterable(map(_hash_chunk, itertools.chain(few, chunks)))
         return
     with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"),
@@ -31,7 +31,7 @@ def hash_files(work, wanted, jobs):
         try:
             yield from itertools.chain.from_iterable(pool.map(_hash_chunk, itertools.chain(few, chunks)))
         except concurrent.futures.BrokenExecutor:
-            raise Problem("a process that hashes files was killed; run it again") from None
+            raise Problem("a process that hashes files was killed; run the same command again") from None
 
 
 def _hash_chunk(chunk):

@@ -1,7 +1,7 @@
 """Importing: logs from anywhere, with their ids, become files in xml/ and events of the manifest, many at a time.
 
-A log is on disk, synced, before its event. Threads sync the logs of one batch while the next is read, so that the disk
-is waited for once a batch and not once a log.
+A log is synced to disk before its event is written. Threads sync the logs of one batch while the next batch is read, so
+that the script waits for the disk once a batch and not once a log.
 """
 
 import collections
@@ -13,7 +13,7 @@ import re
 import time
 import typing
 
-from ..store import files, gid, workdir
+from ..store import files, gid, wording, workdir
 from . import logfile, place
 
 _MANY = 1000  # logs in a batch
@@ -22,11 +22,12 @@ _SYNCERS = 4  # threads
 _SOURCE_LIMIT = 500  # characters
 _LINKS_LIMIT = 1_000_000  # ids that are kept in memory
 _INDEX = re.compile(r"sc[a-f][0-9]{8,10}\.[a-z.]+")  # Tenhou's own lists
+_HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.I)
 _GO = re.compile(rb'<GO\b[^>]*?\btype="([0-9]{1,5})"(?:[^>]*?\blobby="([0-9]{1,5})")?')
 
 
 class _Log(typing.NamedTuple):
-    """A log to be taken in. written: the Future of the name of its file, whose content is synced."""
+    """A log to be imported. written: a Future; its result is the name of the file with the log, synced to disk."""
 
     game: str
     data: bytes
@@ -36,20 +37,20 @@ class _Log(typing.NamedTuple):
 
 
 class Import:
-    """Takes logs in. tally: how many went which way; links: the ids that lists named."""
+    """Imports logs. tally: how many had which outcome; links: the ids that lists named."""
 
     def __init__(self, work, manifest, tell, unnamed=False):
-        """tell(kind, where, why) hears of each log that is not taken in; unnamed: logs without an id are given one."""
+        """tell(kind, where, why) is called for each log that is not imported; unnamed: a log without an id gets one."""
         self._work, self._manifest, self._tell, self._unnamed = work, manifest, tell, unnamed
         self._syncers = concurrent.futures.ThreadPoolExecutor(_SYNCERS)
-        self._now, self._before, self._size = [], [], 0  # batches: the one that fills, the one that is being synced
+        self._now, self._before, self._size = [], [], 0  # batches: the one being filled, the one being synced
         self._waiting = {}  # gid -> sha256, sha256 -> gid, of both
         self._nameless, self._held = {}, 0  # sha256 -> thing: the same log may yet come with its id
         self.tally, self.links = collections.Counter(), set()
 
     def run(self, things):
-        """Take in each of the `things`, as lib.logs.sources.Reader yields them; yields the ids taken in once they are
-        durable. Raises OSError."""
+        """Import each of the `things`, as lib.logs.sources.Reader yields them; yields each id once its log is durable.
+        Raises OSError."""
         try:
             for thing in things:
                 yield from self._take(thing)
@@ -66,7 +67,7 @@ class Import:
             self._take_links(thing)
             return
         if not logfile.is_whole(thing.data):
-            self._tell("broken", thing.where, "not a whole log")
+            self._tell("broken", thing.where, "an incomplete log: its beginning or its end is missing")
             return
         sha256 = hashlib.sha256(thing.data).hexdigest()
         game = gid.of_name(thing.name) or self._owner(sha256)
@@ -88,7 +89,7 @@ class Import:
             elif self._unnamed:
                 yield from self._take_as(_made_id(thing.data, sha256), thing, sha256)
             else:
-                self._tell("unnamed", thing.where, "no game id in its name")
+                self._tell("unnamed", thing.where, "a log without a game id in its name; --unnamed gives it one")
         self._nameless, self._held = {}, 0
 
     def _take_as(self, game, thing, sha256):
@@ -96,27 +97,30 @@ class Import:
             self.tally["known"] += 1
         else:
             if game in self._waiting or sha256 in self._waiting:
-                yield from self._settle()  # what is decided of this one depends on them
+                yield from self._settle()  # the decision about this log depends on them
             yield from self._add(game, thing, sha256)
 
     def _take_links(self, thing):
         if _INDEX.fullmatch(os.path.basename(thing.name)):
-            self._tell("other", thing.where, "one of Tenhou's own lists: put the zip into raw/ and give YEAR")
+            self._tell("other", thing.where, "one of Tenhou's own lists: put the year's zip into raw/ and set YEAR")
             return
         text = thing.data
         if text[:2] in (b"\xff\xfe", b"\xfe\xff"):  # as some editors save it
             text = text.decode("utf-16", "replace").encode()
         found = () if b"\0" in text else set(gid.find(text.decode("utf-8", "replace")))
-        if not found:
-            self._tell("other", thing.where, "no log, and no id of one in it")
+        if not found and _HTML.match(text):
+            kind = "html" if gid.of_name(thing.name) else "other"  # it should have been a log
+            self._tell(kind, thing.where, "an HTML page, not a log")
+        elif not found:
+            self._tell("other", thing.where, "not a log, and there is no game id in it")
         elif len(self.links) + len(found) > _LINKS_LIMIT:
-            self._tell("other", thing.where, "its ids are too many: give it as IDS=")
+            self._tell("other", thing.where, "a list with too many ids to import; use make run IDS= with this file")
         else:
-            self._tell("list", thing.where, f"a list; it names {len(found)} games")
+            self._tell("list", thing.where, f"a list that names {wording.count(len(found), 'game')}")
             self.links |= found
 
     def _is_here(self, game, sha256, size):
-        """True if a log is known by these bytes, and its file, by its size, looks well."""
+        """True if the manifest has a game with these bytes, and its file has the right size."""
         record = self._manifest.latest.get(game) or {}
         if record.get("sha256") != sha256 or record.get("status") == "corrupt":
             return False
@@ -140,7 +144,7 @@ class Import:
         yield from self._commit_before()
 
     def _commit_before(self):
-        """Give the files of the batch that is being synced their names, and append its events."""
+        """Rename the files of the batch that is being synced to their final names, and append its events."""
         for log in self._before:
             log.written.result()
         with self._manifest.locked() as append:
@@ -155,7 +159,7 @@ class Import:
         yield from (event["gid"] for event in events if event["status"] == "downloaded")
 
     def _place(self, log):
-        """Put a log in its place, if it belongs there; returns its event, None if there is none. Under the lock."""
+        """Put a log in its place if it belongs there; returns its event, or None. For use under the lock."""
         try:
             outcome, event = place.put(self._work, self._manifest, log.game, log.data, log.sha256,
                                        log.written.result())
@@ -163,14 +167,14 @@ class Import:
             self._tell("another", log.where, f"{e.filename}: {e.strerror}")
             return None
         if outcome == "another":
-            self._tell("another", log.where, f"another log of {log.game} is here, and is kept")
+            self._tell("another", log.where, f"another log of {log.game} is here already; the old one stays")
         else:
             self.tally[outcome] += 1
         return event and {**event, "source": log.where[-_SOURCE_LIMIT:]}
 
 
 def note_links(work, manifest, links):
-    """Add the ids of `links` that no record is of to the work directory's list for the next run to download; returns
+    """Add those ids of `links` that have no record to the work directory's list, which the next run downloads; returns
     how many they are. Raises OSError."""
     with manifest.locked():
         new = {game for game in links if game not in manifest.latest}
@@ -186,7 +190,7 @@ def note_links(work, manifest, links):
 
 
 def _made_id(data, sha256):
-    """An id for a log that has none: today's date, table type and lobby of the log, and of its hash the beginning."""
+    """An id for a log that has none: today's date, the log's table type and lobby, and the beginning of its hash."""
     found = _GO.search(data)
     kind, lobby = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
     return f"{time.strftime('%Y%m%d', time.gmtime())}gm-{kind & 0xFFFF:04x}-{lobby:04d}-{sha256[:8]}"

@@ -1,4 +1,4 @@
-"""The log file of a game: reading it, whether it is whole, whether another game has the same bytes."""
+"""The log file of a game: reading it; is it whole? does another game have the same bytes?"""
 
 import hashlib
 import re
@@ -8,13 +8,13 @@ from ..store import files, workdir
 
 LIMIT = 1 << 24  # bytes that a log may have, or unpack to; a long hanchan has 60 kB
 
-_PREFACE = 1024  # bytes in which a log's first tag begins
+_PREFACE = 1024  # the first tag of a log begins within so many bytes
 _BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?:<\?[^<>]*\?>|<!--[^<>]*-->)\s*)*<mjloggm")
 
 
 def is_whole(data, ended=False):
-    """True if the bytes begin and end like a paipu; gzip is looked into, a BOM and white space are skipped. ended: and
-    if the game was played to its end."""
+    """True if the bytes, which may be packed with gzip, begin and end like a paipu; a BOM and white space do not
+    matter. ended: the game must also have been played to its end."""
     if data[:2] == b"\x1f\x8b":
         try:
             unpacker = zlib.decompressobj(wbits=31)
@@ -29,18 +29,18 @@ def is_whole(data, ended=False):
 
 
 def begins(data):
-    """True if the bytes begin like a paipu; a BOM, white space, declarations and comments may stand before."""
+    """True if the bytes begin like a paipu; a BOM, white space, declarations and comments may come first."""
     return _BEGIN.match(data[:_PREFACE]) is not None
 
 
 def find_twin(work, manifest, game, sha256):
-    """The id of another game that has these bytes and is sound, None if there is none. For use under the lock."""
+    """The id of another game whose file has these bytes, None if there is none. For use under the lock."""
     other = manifest.owners.get(sha256, game)
     return other if other != game and _is_sound(work, manifest.latest[other], sha256) else None
 
 
 def _is_sound(work, record, sha256):
-    """True if `record` is of a game that has these bytes, and its file still has them."""
+    """True if a game has these bytes according to `record`, and its file still has them."""
     if record.get("sha256") != sha256 or record.get("status") not in ("encoded", "downloaded", "failed"):
         return False
     try:
@@ -50,8 +50,8 @@ def _is_sound(work, record, sha256):
 
 
 def read(work, game):
-    """(bytes, sha256) of a game's file; raises files.Unreadable, OSError. Of one that is too long to be a log, only its
-    beginning."""
+    """(bytes, sha256) of a game's file. If it is too long for a log, only its first bytes. Raises files.Unreadable,
+    OSError."""
     path = workdir.xml(work, game)
     with files.reading(path), files.open_regular(path) as f:
         data = f.read(LIMIT + 1)

@@ -1,4 +1,4 @@
-"""A log's place in xml/: whether these bytes belong there under this id, and putting them there."""
+"""A log's place in xml/: decide whether these bytes belong there under this id, and put them there."""
 
 import os
 
@@ -8,13 +8,13 @@ from . import compare, logfile
 
 
 def event(work, manifest, game, data, sha256, size):
-    """The event by which these bytes become the log of a game, None if they change nothing of what is known of it. For
-    use under the lock."""
+    """The event by which these bytes become the log of a game; None if they do not change its record. For use under the
+    lock."""
     record = manifest.latest.get(game)
     if record and not compare.is_news(record, data, sha256):
         return None
     whole = logfile.is_whole(data)
-    twin = logfile.find_twin(work, manifest, game, sha256) if whole else None  # junk is alike often
+    twin = logfile.find_twin(work, manifest, game, sha256) if whole else None  # junk may well be alike
     if twin:
         return {"gid": game, "status": "duplicate", "sha256": sha256, "alias_of": twin}
     return {"gid": game, "status": "downloaded", "sha256": sha256, "size": size,
@@ -22,12 +22,12 @@ def event(work, manifest, game, data, sha256, size):
 
 
 def put(work, manifest, game, data, sha256, temporary):
-    """Move `temporary`, a file in xml/ whose bytes are synced, to where a game's log belongs, if it is to be taken in
-    there; else remove it. What was there and is worth less goes to the trash.
+    """Decide whether `temporary`, a synced file in xml/, becomes the log of a game. If so, rename it, and move a file
+    that it replaces to the trash; otherwise remove it.
 
-    Returns (outcome, event to append or None). outcome: the event's status; "put back" for the log of a record that had
-    none, or a damaged one; "known" for what is here already; "another" for other bytes than those here, which stay.
-    For use under the lock; the caller syncs xml/. Raises files.Unreadable, OSError.
+    Returns (outcome, event to append or None). outcome: the status of the event; "put back" if the recorded log was
+    missing or damaged, and this is it; "known" if it is here already; "another" if the file here has other bytes and
+    stays. For use under the lock; the caller syncs xml/. Raises files.Unreadable, OSError.
     """
     path = workdir.xml(work, game)
     try:
@@ -53,10 +53,10 @@ def _decide(work, manifest, game, data, sha256):
         if os.path.lexists(workdir.xml(work, game)):
             return "another", None  # a link, or a directory
     if here and not record and here[1] != sha256 and logfile.is_whole(here[0]):
-        return "another", None  # it is the next run that adopts it
+        return "another", None  # the next run adopts the one that is here
     news = event(work, manifest, game, data, sha256, len(data))
     if not news and record.get("status") == "downloaded" and record.get("sha256") != sha256 and not here:
-        # its own is lost
+        # the recorded log is lost
         news = {"gid": game, "status": "downloaded", "sha256": sha256, "size": len(data), **kept(record)}
     if news:
         return news["status"], news

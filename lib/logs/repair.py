@@ -1,5 +1,4 @@
-"""Repair: what becomes of a log file that is damaged."""
-
+"""Repair of a damaged log file: it goes to the trash, and its game is downloaded again."""
 
 from ..store import trash, workdir
 from ..store.claims import kept
@@ -7,8 +6,8 @@ from . import compare
 
 
 def throw_out(work, manifest, game):
-    """Move a game's damaged file into the trash and append `corrupt`, unless it is sound by now; returns True if it was
-    moved. Rows of the game keep their claim."""
+    """Move the damaged file of a game into the trash and append `corrupt`; returns True. If the file is sound by now,
+    do nothing and return False. The game keeps its claim on rows."""
     with manifest.locked() as append:
         record = manifest.latest.get(game, {})
         if compare.judge_again(work, game, record) != "corrupt":

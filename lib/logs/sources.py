@@ -1,6 +1,6 @@
-"""What lies in the places that a user names: each file there, or in an archive or a database there, with its bytes.
+"""The files in the folders, archives and databases that a user names, with their bytes.
 
-Kinds are known by content, never by suffix. Nothing is followed that leads elsewhere, nothing there is changed.
+The kind of a file is known from its content, never from its suffix. Links are not followed, and nothing is changed.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ from .streams import Budget, Damaged, Stream, damages, unpacked
 
 _ZIP = b"PK\3\4", b"PK\5\6"
 _DEPTH = 5  # archives in archives
-_SPOOL_RATIO = 4  # a zip or a database in an archive is packed already
+_SPOOL_RATIO = 4  # smaller, because a zip or database inside an archive is packed already
 _BLOCK = 1 << 20
 
 
 class Found(typing.NamedTuple):
-    """A file, or a part of one too long to be a log. where: for people; name: with the folders that it was in."""
+    """A file, or a part of one that is too long for a log. where: a text for people; name: its path in the archive."""
 
     where: str
     name: str
@@ -29,15 +29,15 @@ class Found(typing.NamedTuple):
 
 
 class Reader:
-    """Reads everything below some paths. tell(kind, where, why) hears of what is passed over: "damaged" for what should
-    have been read and could not be, "other" for what is nothing of ours."""
+    """Reads everything below some paths. tell(kind, where, why) is called for what is skipped: kind is "damaged" if it
+    should have been read but could not be, "other" if it is nothing that we import."""
 
     def __init__(self, work, tell):
-        """work: the work directory; for what has to be unpacked before it can be read, and not to be read itself."""
+        """work: the work directory, for temporary files; it is not read itself."""
         self._work, self._tell, self._scratch = work, tell, files.temporary_path(workdir.path(work, "unpacked"))
 
     def read(self, paths):
-        """Yield a Found for each file. Raises OSError for what is not the fault of one file."""
+        """Yield a Found for each file. Raises OSError for errors that are not the fault of one file."""
         os.mkdir(self._scratch)
         try:
             for path in paths:
@@ -58,21 +58,21 @@ class Reader:
             except OSError as e:
                 self._tell("damaged", folder, e.strerror)
                 continue
-            ours = any(entry.name == workdir.MANIFEST for entry in entries)  # another work directory: only its logs
+            ours = any(entry.name == workdir.MANIFEST for entry in entries)  # of another work directory only its logs
             entries = [entry for entry in entries if entry.name[:1] != "." and (not ours or entry.name == "xml")]
             folders += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
             for entry in entries:
                 if entry.is_file(follow_symlinks=False):
                     yield from self._file(entry.path)
                 elif not entry.is_dir(follow_symlinks=False):
-                    self._tell("other", entry.path, "a link, or no file")
+                    self._tell("other", entry.path, "a link or a special file, not a regular one")
 
     def _file(self, path):
         try:
             with files.reading(path), open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as f:
                 info = os.fstat(f.fileno())
                 if not stat.S_ISREG(info.st_mode):
-                    self._tell("other", path, "no file")
+                    self._tell("other", path, "not a regular file")
                     return
                 self._budget = Budget(info.st_size)
                 self._to_spool = Budget(info.st_size, _SPOOL_RATIO)
@@ -83,10 +83,10 @@ class Reader:
             self._tell("damaged", path, e.strerror)
 
     def _thing(self, where, name, stream, depth, path=None):
-        """Yield what a stream has in it. path: of the file that the stream is, if there is one."""
+        """Yield what is in a stream. path: that of its file, if it is a file of its own."""
         try:
             if depth > _DEPTH:
-                raise Damaged("archives in archives without end: unpack it yourself")
+                raise Damaged(f"more than {_DEPTH} archives in each other; unpack it yourself, then import the result")
             if stream.head.startswith(_ZIP):
                 with self._as_file(stream, path) as path, open(path, "rb") as f:
                     yield from self._members(archives.zip_members(f.fileno()), where, depth, self._budget)
@@ -101,7 +101,7 @@ class Reader:
         except Exception as e:
             if damages(e) is None:
                 raise
-            self._tell("damaged", where, f"damaged, or not all of it: {damages(e)}")
+            self._tell("damaged", where, f"damaged or incomplete: {damages(e)}")
 
     def _members(self, members, where, depth, budget=None):
         for name, size, opened in members:
@@ -114,7 +114,7 @@ class Reader:
             except Exception as e:
                 if damages(e) is None or (budget and budget.left < 0):
                     raise
-                self._tell("damaged", inside, f"damaged, or not all of it: {damages(e)}")
+                self._tell("damaged", inside, f"damaged or incomplete: {damages(e)}")
                 continue
             yield from self._thing(inside, name, stream, depth + 1)
 
@@ -124,13 +124,13 @@ class Reader:
             for other in beside:
                 shutil.copyfile(other, f"{path}{other[other.rindex('-'):]}")
             for raw, data in databases.logs(path, logfile.LIMIT, write=bool(beside)):
-                self._budget.spend(64)  # a row takes time, whatever is in it
+                self._budget.spend(64)  # even an empty row takes time
                 name = raw.decode("utf-8", "replace")
                 yield from self._thing(f"{where}: {name}", name, Stream(io.BytesIO(data)), depth + 1)
 
     @contextlib.contextmanager
     def _as_file(self, stream, path):
-        """The path of a file with the bytes of the stream, for the block: its own, or a copy's."""
+        """The path of a file with the bytes of the stream, for the block: `path`, or a copy if that is None."""
         if path:
             yield path
             return

@@ -1,4 +1,4 @@
-"""Streams of bytes out of files of any kind: bounded, whatever they unpack to, and known by their first bytes."""
+"""Streams of bytes from files of any kind: limited in what they unpack to, and recognised by their first bytes."""
 
 import bz2
 import gzip
@@ -6,52 +6,52 @@ import lzma
 import zipfile
 import zlib
 
-HEAD = 1024  # bytes by which the kind of a file is known
-_RATIO, _FREE = 100, 1 << 26  # what a file may unpack to: so many times its size, and so much besides
+HEAD = 1024  # the kind of a file is known from so many bytes
+_RATIO, _FREE = 100, 1 << 26  # a file may unpack to so many times its size, plus so many bytes
 PACKED = {b"\x1f\x8b": gzip.GzipFile, b"BZh": bz2.BZ2File, b"\xfd7zXZ\0": lzma.LZMAFile}
 
 
 class Damaged(Exception):
-    """A file is not what it seems to be, or not all of it; str() says why."""
+    """A file is damaged or incomplete; str() says why."""
 
 
 def damages(error):
-    """What is wrong with a file, as text, if an error that reading it raised says that it is damaged; else None."""
+    """What is wrong with a file, as text, if `error` means that the file is damaged; otherwise None."""
     if isinstance(error, (Damaged, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)):
         return str(error)
     if isinstance(error, (NotImplementedError, RuntimeError, MemoryError)):
-        return f"packed in a way that is not known: {error}"
-    if isinstance(error, OSError) and error.errno is None:  # how gzip and bz2 say it
+        return f"packed in an unknown way: {error}"
+    if isinstance(error, OSError) and error.errno is None:  # gzip and bz2 raise these
         return str(error)
     return None
 
 
 class Budget:
-    """How many bytes a file may still unpack to, at all depths together: what unpacks without end is a trap."""
+    """How many more bytes a file may unpack to, at all depths together: some archives unpack without end."""
 
     def __init__(self, size, ratio=_RATIO):
         """size: bytes of the file itself."""
         self.ratio, self.left = ratio, ratio * size + _FREE
 
     def spend(self, n):
-        """Take n bytes off; raises Damaged when they are not left."""
+        """Subtract n bytes. Raises Damaged if so many are not left."""
         self.left -= n
         if self.left < 0:
-            raise Damaged(f"it unpacks to more than {self.ratio} times its size: the rest is passed over")
+            raise Damaged(f"it unpacks to more than {self.ratio} times its size; the rest was skipped")
 
 
 class Stream:
-    """Bytes to be read in order, and once; `head`, the first of them, may be looked at before."""
+    """Bytes that are read once, in order. `head`: the first of them, which stay to be read."""
 
     def __init__(self, f, budget=None):
-        """f: anything with `read`; budget: what is read is taken off it."""
+        """f: anything with `read`; budget: the bytes that are read are subtracted from it."""
         self._f, self._budget, self._rest = f, budget, b""
         self._rest = self.head = self.read(HEAD)
 
     def read(self, n=-1):
-        """n bytes, fewer only at the end. Raises OSError, and what `damages` knows."""
+        """n bytes, fewer only at the end. Raises OSError, and the errors that `damages` knows."""
         if n is None or n < 0:
-            raise ValueError("a stream is read in pieces")
+            raise ValueError("a stream can only be read in pieces")
         parts, self._rest = [self._rest[:n]], self._rest[n:]
         missing = n - len(parts[0])
         while missing and (block := self._f.read(missing)):

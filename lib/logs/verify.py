@@ -1,4 +1,4 @@
-"""Holding the files in xml/ against the manifest."""
+"""Comparing the files in xml/ with the manifest."""
 
 import os
 
@@ -7,13 +7,13 @@ from . import compare, hashes, last_check
 
 
 def check(work, manifest, ids=None, jobs=1, seen=None, trust=False, oldest=None):
-    """Yield (kind, gid or file name) for each file of xml/ and each downloaded game without one.
+    """Yield (kind, gid or file name) for each file in xml/ and for each downloaded game without a file.
 
-    kind: ok, corrupt, missing, unknown (also by its file's name: as logs are named elsewhere), unreadable, absent (no
-    file, and none is needed), or foreign for what is no regular file by a game's name. `ids` limits it to these; jobs:
-    processes that hash. seen: LastChecks to be kept up to date; trust: files that look as they did at their last good
-    hash are not hashed again; oldest: hash so many only, those that were hashed longest ago. Raises OSError, Problem if
-    xml/ is not mounted.
+    kind: ok, corrupt, missing, unknown (a log under another usual name too, with its file name), unreadable, absent (no
+    file, and none is needed), or foreign for an entry that is not a regular file named after a game. ids: look only at
+    these; jobs: processes that hash. seen: LastChecks to keep up to date; trust: do not hash files again that have not
+    changed since they were last found sound; oldest: hash only so many files, those that were hashed longest ago.
+    Raises OSError, and Problem if xml/ is not mounted.
     """
     identity.must_be_here(work, "xml")
     latest, present = manifest.latest, set()
@@ -34,7 +34,7 @@ def check(work, manifest, ids=None, jobs=1, seen=None, trust=False, oldest=None)
             yield "unknown", game
     for game, sha256, stamp in hashes.hash_files(work, wanted, jobs):
         kind = compare.judge_found(latest.get(game) or {}, sha256)
-        if kind in ("corrupt", "missing"):  # or it was put there after we read the manifest
+        if kind in ("corrupt", "missing"):  # perhaps another process put it there after we read the manifest
             manifest.refresh()
             kind = compare.judge_again(work, game, manifest.latest.get(game) or {})
         if kind == "ok" and seen and stamp:
@@ -43,14 +43,14 @@ def check(work, manifest, ids=None, jobs=1, seen=None, trust=False, oldest=None)
 
 
 def everything(work, latest):
-    """(ids, those of them with a file, other names in xml/): what `check` looks at in a whole work directory."""
+    """(ids, those of them with a file, other names in xml/) that `check` looks at in a whole work directory."""
     present, foreign = set(), []
     for game, entry in workdir.xml_files(work):
         if game is None:
             foreign.append(entry.name)
         else:
             present.add(game)
-    ids = sorted(present)  # near the order of the manifest, and so of what was read of it
+    ids = sorted(present)  # close to the order of the records in memory
     ids += [game for game, record in latest.items() if record.get("status") == "downloaded" and game not in present]
     return ids, present, foreign
 

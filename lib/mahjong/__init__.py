@@ -1,1 +1,1 @@
-"""The game: tiles, calls, walls, points, and a game as its log tells it."""
+"""The game of mahjong: tiles, calls, walls, rules, points, and reading a game from its log."""

@@ -1,4 +1,4 @@
-"""The answers to a discard or a kan: who takes the tile, and which passes the log proves to be choices."""
+"""The answers to a discard or a kan: who takes the tile, and which passes were choices, as the log proves."""
 
 from . import action
 from .game import ABORT, BYE, CALL, DORA, DRAW, RIICHI, UN, WIN
@@ -7,7 +7,7 @@ from .mjlog import Unencodable
 from .tile import RED
 
 REDS = frozenset(RED)
-KEEP_OPEN = (RIICHI, DORA, BYE, UN)  # events that are no answer
+KEEP_OPEN = (RIICHI, DORA, BYE, UN)  # events that do not answer anything
 TAKING = (CHI, PON, MINKAN)
 
 
@@ -50,7 +50,8 @@ def has_red(own):
 
 
 def chosen(mask, event):
-    """Whether a pass was a choice: the answer, `event`, did not pre-empt the least that the seat could have done."""
+    """Whether a pass was a choice. It was, unless the answer, `event`, goes before what the seat could have done: then
+    the seat may have pressed a button in vain."""
     op, _, what = event
     if op == DRAW or not any(mask[action.CHI : action.RON]):
         return True
@@ -58,5 +59,5 @@ def chosen(mask, event):
 
 
 def was_away(events, i, j, seat):
-    """Whether `seat` lost its connection between events `i` and `j`."""
+    """Whether `seat` lost its connection between the events `i` and `j`."""
     return any(op == BYE and who == seat for op, who, _ in events[i + 1 : j])

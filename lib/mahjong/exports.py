@@ -1,4 +1,5 @@
-"""Games out of a work directory as mjai files: read and told by many processes, written by one."""
+"""Writing the games of a work directory as mjai files: many processes read logs and make events, one writes the files.
+"""
 
 import collections
 import concurrent.futures
@@ -18,11 +19,11 @@ _LEVEL = 6  # of gzip: a fifth of the time that the events take
 
 def export(work, games, jobs, stream=False):
     """Yield (gid, kind, what) for pairs (gid, recorded sha256 or None), in their order. A None among the pairs means
-    that there is none just now: it is yielded once all before it are done.
+    that there is none just now; it is yielded once all before it are done.
 
-    kind: exported (what: the events as text if `stream` asks for them, else None: they are in their file, durably),
-    there (its file is newer than its log), failed (why), corrupt (the log is not the recorded one), missing, unreadable
-    (why). jobs: processes. Raises OSError, Problem.
+    kind, and what: exported (with `stream` the events as text; else None, and the file is safely on disk), there (the
+    file is newer than the log), failed (why), corrupt (the log differs from the recorded one), missing, unreadable
+    (why). jobs: how many processes. Raises OSError, Problem.
     """
     if jobs == 1:
         yield from _in_order(work, games, 1, stream, _Now())
@@ -32,11 +33,11 @@ def export(work, games, jobs, stream=False):
         try:
             yield from _in_order(work, games, jobs, stream, pool)
         except concurrent.futures.BrokenExecutor:
-            raise Problem("a process that exports games was killed; run it again") from None
+            raise Problem("a process that exports games was killed; start the export again") from None
 
 
 class _Now:
-    """In the place of a pool: does at once what it is given."""
+    """Stands in for a pool of processes, and does everything at once."""
 
     def submit(self, function, *args):
         future = concurrent.futures.Future()
@@ -48,7 +49,7 @@ def _in_order(work, games, jobs, stream, pool):
     under_way, chunk = collections.deque(), []
 
     def done(at_most):
-        """Hand over what has been taken on, and put away what is done, until so many chunks are under way."""
+        """Start the open chunk, then write down what is done, until only `at_most` chunks are under way."""
         if chunk:
             under_way.append(pool.submit(_read_chunk, work, chunk[:], stream))
             chunk.clear()
@@ -71,7 +72,7 @@ def _read_chunk(work, chunk, stream):
 
 
 def _read(work, game, sha256, stream):
-    """(kind, what) as `export` has them, but what is exported to a file comes as the bytes that belong there."""
+    """(kind, what) as in `export`; but for a game that is to be written to a file, what is the bytes of that file."""
     try:
         if not stream and _is_there(work, game):
             return "there", None
@@ -79,7 +80,7 @@ def _read(work, game, sha256, stream):
     except files.Unreadable as e:
         return "unreadable", e.strerror
     except FileNotFoundError:
-        if not os.path.isdir(workdir.path(work, "xml")):  # a folder that cannot be seen says nothing of its files
+        if not os.path.isdir(workdir.path(work, "xml")):  # if xml/ itself is gone, the log may well exist
             raise
         return "missing", None
     if sha256 not in (None, found):
@@ -92,7 +93,7 @@ def _read(work, game, sha256, stream):
 
 
 def _is_there(work, game):
-    """True if a game's file was written after its log came to stand where it stands."""
+    """True if a game's file was written after its log was put in its place."""
     try:
         return os.lstat(workdir.mjai(work, game)).st_mtime_ns > os.lstat(workdir.xml(work, game)).st_ctime_ns
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """A game as its log tells it: rules, hands, events, results.
 
-Form and range of everything is checked here, so that later modules can index with it. Whether the events make sense
-one after the other is for the replay to find out.
+Every number is checked here, so that later modules can use it as an index. Whether each event may follow the one
+before is not checked here: lib.rows.decisions and lib.mahjong.judge do that.
 """
 
 import re
@@ -23,6 +23,8 @@ TURNS = {
 ENDS = {"AGARI": WIN, "RYUUKYOKU": ABORT}
 ABORTS = ("", "yao9", "reach4", "ron3", "kan4", "kaze4", "nm")
 DOUBT = re.compile(r"\b(?:yakuman|paoWho)\s*=")
+CUSTOM = re.compile(r"\s(?:csrule|chip)[\w-]*\s*=")  # attributes of GO and INIT where somebody chose the rules
+WINDS = ("east", "south", "west", "north")
 LIMIT = 10_000  # points in hundreds
 MAX_HANDS = 255  # as origin.hand counts them
 
@@ -37,11 +39,12 @@ class Win(NamedTuple):
 
 
 class Hand(NamedTuple):
-    """What INIT says, who is `away` when the hand starts, its events, the points `after` it, and what each of its ends
-    (every WIN, or the ABORT) moved: `changes`, four numbers each.
+    """What INIT says; which seats are `away` when the hand starts; the events; the points `after` the hand; and
+    `changes`, the points that each WIN, or the ABORT, moved: four numbers each. All points are full points, as players
+    count them, not hundreds as in the log.
 
-    Events are (op, seat, argument): a tile for DRAW, DISCARD and DORA, a Meld for CALL, a Win for WIN, the type for
-    ABORT ('' when the wall ran out). Nothing follows one ABORT, or one or more WINs. Points are not in hundreds.
+    Events are (op, seat, argument). The argument is a tile for DRAW, DISCARD and DORA, a Meld for CALL, a Win for WIN,
+    and the type for ABORT ('' when the wall ran out). A hand ends with one ABORT, or with one or more WINs.
     """
 
     wind: int
@@ -56,10 +59,15 @@ class Hand(NamedTuple):
     after: tuple
     changes: tuple = ()
 
+    @property
+    def name(self):
+        """Such as 'east 2, honba 1'."""
+        return hand_name(4 * self.wind + self.dealer, self.honba)
+
 
 class Game(NamedTuple):
-    """A whole game: its Hands, the final points of seats 0..3, and whether there is a reason to doubt it: rules of the
-    table's own, a yakuman, liability (pao)."""
+    """A whole game: its Hands, the final points of seats 0..3, and whether there is a reason to doubt it: a yakuman,
+    liability (pao), or something in GO that is not known."""
 
     hands: list
     final: tuple
@@ -67,21 +75,23 @@ class Game(NamedTuple):
 
 
 def read(data):
-    """The Game of a log (bytes). Raises Unencodable unless it is complete, and of rules that rows are made of."""
+    """The Game of a log (bytes). Raises Unencodable unless it is complete, and its rules are those that are encoded.
+    """
     return read_tags(mjlog.tags(mjlog.text(data)), table_type.UNSUPPORTED)
 
 
 def read_tags(tags, unsupported):
     """The Game that the tags of a log tell; `unsupported`: the bits of GO type that it must not have, with their names.
     Raises Unencodable."""
-    doubtful = check_rules(tags, unsupported) or any(name == "AGARI" and DOUBT.search(tail) for name, tail in tags)
+    unknown = check_rules(tags, unsupported)
+    doubtful = unknown or any(name == "AGARI" and DOUBT.search(tail) for name, tail in tags)
     starts = [i for i, (name, _) in enumerate(tags) if name == "INIT"]
     if not starts:
         raise Unencodable("incomplete: no hands")
     if len(starts) > MAX_HANDS:
         raise Unencodable(f"not a log: {len(starts)} hands")
     last = next((mjlog.attributes(tail) for name, tail in reversed(tags) if name in ENDS), {})
-    if "owari" not in last:
+    if not last.get("owari", "").strip():
         raise Unencodable("incomplete: no owari")
     final = numbers(last, "owari", 4, -LIMIT, LIMIT, slice(0, 8, 2))
     away = set()
@@ -93,25 +103,41 @@ def read_tags(tags, unsupported):
         try:
             found = hand(tags[start:stop], away)
         except Unencodable as error:
-            raise Unencodable(f"hand {len(hands)}: {error}") from None
+            raise Unencodable(f"{_place(tags[start], len(hands), len(starts))}: {error}") from None
         if not found:
-            raise Unencodable(f"incomplete: hand {len(hands)} has no end")
+            raise Unencodable(f"incomplete: {_place(tags[start], len(hands), len(starts))} has no end")
         hands.append(found)
     return Game(hands, tuple(100 * points for points in final), bool(doubtful))
 
 
+def hand_name(number, honba):
+    """What players call a hand, its round counted from 0 for east 1: 'east 2, honba 1'."""
+    return f"{WINDS[number // 4 % 4]} {number % 4 + 1}, honba {honba}"
+
+
+def _place(init, number, hands):
+    """Which hand of a game this is, by its INIT tag; if that is damaged, which of its `hands`."""
+    try:
+        round_, honba = numbers(mjlog.attributes(init[1]), "seed", 2, 0, 95, slice(2))
+        return hand_name(round_, honba) if round_ < 12 else f"hand {number + 1} of {hands}"
+    except Unencodable:
+        return f"hand {number + 1} of {hands}"
+
+
 def check_rules(tags, unsupported):
-    """Whether the rules are not quite those of Tenhou's own tables. Raises Unencodable if they are `unsupported`."""
-    bits, own = rules(tags)
+    """The names of what GO says beside its type and lobby. Raises Unencodable if the rules are `unsupported`."""
+    bits, others = rules(tags)
     for bit, what in unsupported.items():
         if bits & bit:
             raise Unencodable(f"unsupported: {what}")
-    return bits & ~table_type.USUAL or own
+    if any(name in ("GO", "INIT") and CUSTOM.search(tail) for name, tail in tags):
+        raise Unencodable("unsupported: custom rules")
+    return others
 
 
 def rules(tags):
-    """(the bits of GO type, the names of what else it says but the lobby). Raises Unencodable if the log does not say
-    by which rules it was played."""
+    """(the bits of GO type, the names of GO's other attributes but the lobby). Raises Unencodable if the log does not
+    say by which rules it was played."""
     go = next((mjlog.attributes(tail) for name, tail in tags if name == "GO"), {})
     if "type" not in go:
         raise Unencodable("incomplete: no rules (GO type)")

@@ -1,7 +1,8 @@
-"""What the rules allow: the exact mask of each kind of decision, from a seat's own tiles and what lies on the table.
+"""What the rules allow: the exact mask of each kind of decision, from a seat's own tiles and what is on the table.
 
-The rules are Tenhou's (https://tenhou.net/man/) for four players with red fives and open tanyao; each is named where it
-is applied. A mask is 54 bytes, 1 where the action of that number is legal. No engine is asked.
+The rules are Tenhou's (https://tenhou.net/man/) for four players with red fives and open tanyao. A comment names each
+rule where it is applied. A mask is 54 bytes: 1 if the action of that number (lib.mahjong.action) is legal, else 0. The
+engine is not asked.
 """
 
 from . import action, ready, yaku
@@ -20,7 +21,7 @@ TILES_FOR_RIICHI, POINTS_FOR_RIICHI = 4, 1000
 def own_turn(table, seat):
     """The mask of a seat that has just drawn.
 
-    Riichi takes a second step, see `may_say_riichi`, once the tile is chosen: its bit is not in this mask.
+    Riichi is not in this mask: it is a second decision, after the tile is chosen. See `may_say_riichi`.
     """
     drawn = table.drawn[seat]
     kind = KIND[drawn]
@@ -28,7 +29,7 @@ def own_turn(table, seat):
     # in riichi only the drawn tile may be thrown
     mask = bytearray(action.COUNT) if in_riichi else table.held[seat].translate(IS_HELD) + NO_CALLS
     mask[FACE[drawn]] = 1
-    # a kan needs a tile left to draw in its place, and there are four at most
+    # a kan needs a tile that is left to draw, and there are at most four kans in a hand
     if table.left and table.kans < 4:
         if in_riichi:
             mask[ANKAN] = counts[kind] == 3 and kan_keeps_the_waits(table, seat, kind)
@@ -38,7 +39,7 @@ def own_turn(table, seat):
                 mask[KAKAN] = any(m.type == PON and (counts[m.tiles[0] // 4] or m.tiles[0] // 4 == kind) for m in melds)
     if table.waits[seat] >> kind & 1:
         mask[TSUMO] = table.menzen[seat] or table.after_kan or not table.left or has_yaku(table, seat, kind, False)
-    if table.quiet and not table.turns[seat]:  # first own draw, and no call nor kan before it
+    if table.quiet and not table.turns[seat]:  # the first own draw, and nobody has called or made a kan
         terminals = sum(counts[k] > 0 or k == kind for k in ready.TERMINALS)
         mask[NINE_TERMINALS] = terminals >= KINDS_FOR_NINE
     return bytes(mask)
@@ -47,7 +48,7 @@ def own_turn(table, seat):
 def may_say_riichi(table, seat, tile):
     """Whether a seat that has just drawn may say riichi with this discard.
 
-    Its hand is closed and ready without the tile, it has the points for the stick, and four tiles are left to draw.
+    It may if its hand is closed and ready without the tile, it has 1000 points, and four tiles are left to draw.
     """
     if (not table.menzen[seat] or table.riichi[seat] or table.points[seat] < POINTS_FOR_RIICHI
             or table.left < TILES_FOR_RIICHI):
@@ -71,7 +72,7 @@ def kan_keeps_the_waits(table, seat, kind):
 
 
 def after_call(table, seat, meld):
-    """What a seat may throw that has just called chi or pon: all but what kuikae forbids."""
+    """What a seat may discard that has just called chi or pon: all but what kuikae forbids."""
     mask = table.held[seat].translate(IS_HELD) + NO_CALLS
     for kind in swapped(meld.called, meld.own if meld.type == CHI else ()):
         mask[kind] = 0
@@ -81,8 +82,8 @@ def after_call(table, seat, meld):
 
 
 def swapped(called, own):
-    """The kinds that may not be thrown after a call (kuikae): the called one and, for a chi with the tiles `own`, that
-    at the other end of the run."""
+    """The kinds that may not be discarded after a call (kuikae): the called kind and, after a chi with the tiles `own`,
+    the one at the other end of the run."""
     kind = KIND[called]
     if own:
         low, high = sorted(KIND[tile] for tile in own)
@@ -94,7 +95,7 @@ def swapped(called, own):
 
 
 def answers(table, actor, tile):
-    """Who may do more than pass on a discard of `actor`: a list of (seat, mask), by seat."""
+    """Who may do more than pass on a discard of `actor`: a list of (seat, mask), in the order of seats."""
     kind = KIND[tile]
     found = []
     for seat in (0, 1, 2, 3):
@@ -110,7 +111,8 @@ def answers(table, actor, tile):
 
 
 def chi_pairs(counts, kind):
-    """The runs that a number tile of `kind` makes with two of the hand: a list of (its place in the run, two kinds)."""
+    """The runs that a tile of `kind`, a number tile, makes with two tiles of the hand: a list of (its place in the run,
+    the other two kinds)."""
     number = kind % 9
     found = []
     if number < 7 and counts[kind + 1] and counts[kind + 2]:
@@ -123,10 +125,11 @@ def chi_pairs(counts, kind):
 
 
 def answer(table, seat, tile, runs):
-    """The mask of a seat that answers the discard `tile`, `runs` being what it could chi; None if it can only pass."""
+    """The mask of a seat that answers the discard `tile`; None if it can only pass. runs: the chi that it could make.
+    """
     kind = KIND[tile]
     mask = bytearray(action.COUNT)
-    # calls: not in riichi, and not of the last discard
+    # no calls in riichi, and none of the last discard
     if table.left and not table.riichi[seat]:
         held, n = table.held[seat], table.counts[seat][kind]
         if n > 1:
@@ -149,17 +152,18 @@ def answer(table, seat, tile, runs):
 
 
 def leaves_a_discard(counts, place, kind, one, other):
-    """Whether something may be thrown after a chi with the kinds `one` and `other`: if not, it is not offered."""
+    """Whether any tile may be discarded after a chi with the kinds `one` and `other`. If not, Tenhou does not offer it.
+    """
     tiles = sum(counts)
     if tiles > 9:
-        return True  # two kinds are eight tiles
+        return True  # kuikae forbids at most two kinds, which are eight tiles
     forbidden = swapped(4 * kind, (4 * one, 4 * other))
     return tiles - 2 > sum(counts[k] for k in forbidden)
 
 
 def robbers(table, actor, tile, closed):
-    """Who may win on the tile of a kan that `actor` adds to a pon, or, with thirteen orphans only, of a `closed` one:
-    a list of (seat, mask), by seat."""
+    """Who may rob a kan of `actor`: a list of (seat, mask), in the order of seats. A `closed` kan may be robbed with
+    thirteen orphans only; the others are kans that add a tile to a pon."""
     kind = KIND[tile]
     found = []
     for seat in (0, 1, 2, 3):
@@ -177,13 +181,13 @@ def waits_for_orphans(table, seat):
 
 
 def is_furiten(table, seat):
-    """Whether a seat may not win on another's tile: it has thrown one that it waits for, or one has passed it since its
-    last draw, or in riichi ever."""
+    """Whether a seat may not win on the tile of another: because it has discarded a tile that it waits for, or because
+    it did not win on one since its last draw or, in riichi, at any time."""
     return bool(table.missed[seat] or table.thrown[seat] & table.waits[seat])
 
 
 def has_yaku(table, seat, kind, ron):
-    """Whether a hand, complete with a tile of `kind`, has a yaku of its tiles."""
+    """Whether a hand that a tile of `kind` completes has a yaku from its tiles."""
     counts = list(table.counts[seat])
     counts[kind] += 1
     winds = 27 + table.wind, 27 + (seat - table.dealer) % 4
@@ -191,8 +195,8 @@ def has_yaku(table, seat, kind, ron):
 
 
 def hand_is_drawn(table, kind):
-    """Whether a hand ends without a winner, as `kind` of RYUUKYOKU says ('' when the wall has run out)."""
-    if kind in ("", "nm"):  # nagashi mangan: who has it is told by the points
+    """Whether a hand may end without a winner as RYUUKYOKU says: kind is its type, '' if no tile is left."""
+    if kind in ("", "nm"):  # nagashi mangan: the points say who has it
         return not table.left
     if kind == "reach4":
         return all(table.riichi)

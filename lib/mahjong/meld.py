@@ -12,9 +12,9 @@ KANS = (MINKAN, KAKAN, ANKAN)
 class Meld(NamedTuple):
     """A call; tiles are 0..135.
 
-    `tiles`: the whole meld, ascending. `own`: those that leave the caller's hand. `called`: the tile taken (for an
-    added kan: by its pon; -1 for a closed kan). `source`: the seat it was taken from, relative to the caller (1 next,
-    2 across, 3 previous; 4 for a closed kan).
+    `tiles`: the whole meld, ascending. `own`: the tiles that leave the caller's hand. `called`: the tile that was
+    taken; for an added kan, by its pon; -1 for a closed kan. `source`: the seat it was taken from, relative to the
+    caller: 1 next, 2 across, 3 previous; 4 for a closed kan.
     """
 
     type: int

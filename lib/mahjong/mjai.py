@@ -1,9 +1,14 @@
 """A game as mjai events, one JSON object a line, as Mortal and mjai-reviewer read them.
 
-Actors are seats 0..3, points are points. `deltas` are what a win or a draw moved, without the 1000 that a riichi paid
-before (`reach_accepted`); a double ron is two `hora`, whose deltas add up. `uri`, of mjai's first logs, says which game
-it is: Mortal passes over what it does not know. `dora` stands where the log has it: at once after a closed kan, before
-the discard after an open or added one.
+Actors are seats 0..3. Points are full points, as players count them. `deltas` are what a win or a draw moved; the
+1000 points that a riichi costs are not in them, because `reach_accepted` stands for those. A double ron is two `hora`,
+whose deltas add up. Every `hora` has `ura_markers`, empty without riichi. If the tile of a riichi is ronned, there is
+no `reach_accepted`. `dora` stands where the log has it: right after a closed kan, but before the discard after an open
+or added one. `uri`, which mjai's first logs had, says which game it is; Mortal skips fields that it does not know.
+
+tests/second.py has another engine, riichienv, play the events again: it must draw, decide and pay the same.
+
+The log alone is read, no engine. Turns, tiles and points are checked: a log that contradicts itself is refused.
 """
 
 import functools
@@ -15,10 +20,11 @@ from . import game, mjlog, table_type
 from .game import ABORT, CALL, DECLARE, DISCARD, DORA, DRAW, RIICHI, WIN
 from .meld import ANKAN, CHI, KAKAN, MINKAN, PON
 from .mjlog import Unencodable
+from .points import difference
 from .tile import KIND, RED
 from .tile import name as tile_name
 
-# bits of GO type that these events cannot tell; a game without red fives just has none
+# bits of GO type that mjai events cannot express; a game without red fives is no problem: it just has none
 UNSUPPORTED = {bit: what for bit, what in table_type.UNSUPPORTED.items() if bit != table_type.NO_RED_FIVES}
 HONOURS = "ESWNPFC"
 NAMES = {CHI: "chi", PON: "pon", MINKAN: "daiminkan", KAKAN: "kakan", ANKAN: "ankan"}
@@ -31,7 +37,7 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 def text(gid, data):
     """The events of a log (bytes), each a line of JSON. Raises Unencodable if the game is not complete, contradicts
-    itself, or was played by rules that mjai cannot tell."""
+    itself, or was played by rules that mjai events cannot express."""
     tags = mjlog.tags(mjlog.text(data))
     hands, final, _ = game.read_tags(tags, UNSUPPORTED)
     pai = PLAIN if game.rules(tags)[0] & table_type.NO_RED_FIVES else PAI
@@ -40,12 +46,12 @@ def text(gid, data):
         raise Unencodable("incomplete: the log does not begin with east 1")
     names = [name or NOBODY for name in game.names(tags)]
     lines = [_json({"type": "start_game", "names": names, "uri": viewer(gid)})]
-    for number, (hand, following) in enumerate(zip(hands, [*hands[1:], final], strict=True)):
+    for hand, following in zip(hands, [*hands[1:], final], strict=True):
         try:
             lines += _Table(hand, pai).lines()
             check_points(hand, following)
         except Unencodable as error:
-            raise Unencodable(f"hand {number}: {error}") from None
+            raise Unencodable(f"{hand.name}: {error}") from None
     return "\n".join([*lines, '{"type":"end_game"}', ""])
 
 
@@ -60,7 +66,8 @@ def _dahai(actor, pai, tsumogiri):
 
 
 class _Table:
-    """Who holds which tiles and whose turn it is, as far as a log is to be believed that gives no reason not to."""
+    """Who holds which tiles and whose turn it is, by the log. What contradicts that is refused; whether the rules allow
+    a move is not asked."""
 
     def __init__(self, hand, pai):
         self.hand, self.pai = hand, pai
@@ -99,7 +106,7 @@ class _Table:
             raise Unencodable(f"{what} by seat {seat} out of turn")
 
     def go_on(self):
-        """The game goes on behind a discard: a riichi that came with it is paid by now."""
+        """The game goes on after a discard: a riichi that came with it must be paid by now."""
         if self.declared is not None:
             raise Unencodable(f"riichi by seat {self.declared} is never paid")
 
@@ -169,17 +176,20 @@ class _Table:
 
 
 def check_points(hand, following):
-    """Raises Unencodable unless the sticks and changes of a hand come to what the log says after it; `following` is the
-    next Hand, or the final points."""
+    """Raises Unencodable unless the events of a hand, its payments and riichi sticks, lead to the points and sticks
+    that the log has after it. `following` is the next Hand, or the final points of the game."""
     paid = [seat for op, seat, _ in hand.events if op == RIICHI]
     left = 0 if any(op == WIN for op, _, _ in hand.events) else hand.sticks + len(paid)
     after = tuple(points - 1000 * paid.count(seat) + sum(change[seat] for change in hand.changes)
                   for seat, points in enumerate(hand.points))
     if isinstance(following, game.Hand):
         if (after, after, left) != (hand.after, following.points, following.sticks):
-            raise Unencodable(f"the next INIT does not follow ({following.points}, {following.sticks},"
-                              f" the events come to {after}, {left})")
+            told = (difference("INIT", following.points, "the events", after)
+                    or difference("sc", hand.after, "the events", after)
+                    or f"sticks: INIT {following.sticks}, the events {left}")
+            raise Unencodable(f"the next INIT does not follow ({told})")
         return
     gains = [final - points for final, points in zip(following, after, strict=True)]
     if after != hand.after or sorted(gains)[:3] != [0] * 3 or max(gains) not in (0, 1000 * left):  # the first gets them
-        raise Unencodable(f"final points do not follow ({list(following)}, the events come to {list(after)})")
+        told = difference("owari", following, "the events", after) or difference("sc", hand.after, "the events", after)
+        raise Unencodable(f"final points do not follow ({told})")

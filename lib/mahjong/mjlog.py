@@ -1,7 +1,7 @@
-"""Scan a Tenhou log (mjlog) into flat tags.
+"""Scan a Tenhou log (mjlog) into a flat list of tags.
 
-A log is taken as a flat run of tags, found by one regular expression: real logs exist that no XML parser accepts (an
-attribute twice in one tag), and nothing in them is nested.
+One regular expression finds the tags. No XML parser is used, because some real logs have an attribute twice in one tag,
+which XML forbids. Nothing is lost by it, because no tag of a log stands inside another.
 """
 
 import re
@@ -18,7 +18,10 @@ ATTRIBUTE = re.compile(r"""(?<!\w)(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
 
 class Unencodable(Exception):
-    """A game that cannot become rows; str() is the reason, one line, as the manifest keeps it."""
+    """A game that cannot become rows; str() is the reason, one line, as the manifest keeps it. event: the number, from
+    0, of the event of its hand at which that was found; None where it is not known."""
+
+    event = None
 
 
 def text(data):
@@ -39,7 +42,8 @@ def text(data):
 
 
 def tags(log):
-    """The tags of a log as a list of (name, attribute text). Raises Unencodable if it is no log, or not a whole one."""
+    """The tags of a log as a list of (name, attribute text). Raises Unencodable if it is not a log, or not a whole one.
+    """
     if "<!--" in log:
         first, *rest = log.split("<!--")
         log = first + "".join(part.partition("-->")[2] for part in rest)
@@ -62,7 +66,7 @@ def tags(log):
 
 
 def attributes(tail):
-    """The attributes of a tag as a dict; of one that stands twice, the last."""
+    """The attributes of a tag as a dict. If one stands there twice, the last counts."""
     if len(tail) > MAX_TAIL:
         raise Unencodable("not a log: attributes without end")
     return {name: double or single for name, double, single in ATTRIBUTE.findall(tail)}

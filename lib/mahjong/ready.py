@@ -1,9 +1,9 @@
-"""Ready and complete hands by table look-up: what a hand waits for.
+"""What a hand waits for, found in tables that are made when this module is imported.
 
-A suit is one number, its nine counts (seven for honours) as digits in base 5: `codes` of a hand are its four suits, in
-the order m, p, s, honours; melds are not in them. A table says of every suit what it is good for; a hand is ready, or
-complete, if its four suits fit together. Suits of more than four of a kind are in no table, so nobody waits for a fifth
-tile. Waits are sets of kinds 0..33, as bits of one number.
+A suit is one number: its nine counts (seven for honours) are the digits, in base 5. The `codes` of a hand are its four
+suits, in the order m, p, s, honours, without melds. A table says for each suit what it can be: whole sets, sets and a
+pair, and so on. A hand is ready, or complete, if its four suits fit together. No table has suits with more than four of
+a kind, so nobody waits for a fifth tile. Waits are sets of kinds 0..33, as the bits of one number.
 """
 
 import itertools
@@ -13,7 +13,7 @@ KINDS = (range(9), range(9, 18), range(18, 27), range(27, 34))  # of each suit
 TERMINALS = (0, 8, 9, 17, 18, 26, 27, 28, 29, 30, 31, 32, 33)  # and honours
 ORPHANS = sum(1 << kind for kind in TERMINALS)
 
-# what a suit can be: whole sets; sets and a pair; with one more tile sets and a pair, or sets
+# what a suit can be: whole sets; sets and a pair; with one more tile, sets and a pair; with one more tile, whole sets
 SETS, PAIR, LACKS_PAIR, LACKS_SETS = 1, 2, 4, 8
 
 
@@ -39,7 +39,7 @@ def suit_table(size, runs):
 
 
 def fits(code, unit):
-    """Whether no digit of the sum comes to more than 4."""
+    """Whether no digit of the sum is more than 4."""
     while unit:
         if code % 5 + unit % 5 > 4:
             return False
@@ -52,8 +52,8 @@ TABLES = (NUMBERS, NUMBERS, NUMBERS, HONOURS)
 
 
 def needs(*patterns):
-    """What the fourth suit has to be beside three others, for the four to fit one of the `patterns`: a byte for each
-    number of three times four bits."""
+    """What the fourth suit must be, so that all four fit one of the `patterns`: a byte for each combination of what the
+    other three can be, four bits each."""
     table = bytearray(16**3)
     for a, b, c, fourth in {order for pattern in patterns for order in itertools.permutations(pattern)}:
         for x, y, w in itertools.product(range(16), repeat=3):
@@ -67,9 +67,9 @@ NEEDS_TO_BE_READY = needs((LACKS_PAIR, SETS, SETS, SETS), (LACKS_SETS, PAIR, SET
 
 
 def waits(codes, counts, melds):
-    """The kinds that complete a hand of 13 tiles, three less for each of its `melds`; 0 if it is not ready.
+    """The kinds that complete a hand of 13 tiles, or three fewer for each of its `melds`; 0 if it is not ready.
 
-    `counts`: of the 34 kinds, the same hand as `codes`.
+    codes, counts: the same hand, as four numbers and as counts of the 34 kinds.
     """
     m, p, s, z = codes
     a, b, c, d = NUMBERS[m], NUMBERS[p], NUMBERS[s], HONOURS[z]
@@ -88,12 +88,12 @@ def waits(codes, counts, melds):
 
 
 def waits_of_pairs_and_orphans(counts):
-    """As `waits`, of seven pairs and of thirteen orphans, which have no melds."""
+    """The same for seven pairs and thirteen orphans, which have no melds."""
     empty = counts.count(0)
     if empty == 27 and counts.count(2) == 6:
         return 1 << counts.index(1)
     if empty in (21, 22):
         held = [kind for kind in TERMINALS if counts[kind]]
-        if len(held) == 34 - empty:  # no other tile; 12 kinds of 13 tiles have one pair
+        if len(held) == 34 - empty:  # all others are terminals or honours; 12 kinds in 13 tiles mean one pair
             return ORPHANS if empty == 21 else ORPHANS - sum(1 << kind for kind in held)
     return 0

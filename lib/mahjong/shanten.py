@@ -1,4 +1,4 @@
-"""Shanten: how many tiles a hand lacks to be ready, from counts of its 34 kinds; 0 is ready, -1 complete."""
+"""Shanten: how many tiles a hand needs until it is ready, from the counts of its 34 kinds. 0 is ready, -1 complete."""
 
 from functools import lru_cache
 from itertools import product
@@ -8,7 +8,7 @@ TERMINALS = (0, 8, 9, 17, 18, 26, 27, 28, 29, 30, 31, 32, 33)  # kinds of the te
 
 @lru_cache(1 << 18)
 def _blocks(counts, runs):
-    """Ways to cut one suit into blocks: a tuple of (sets, partial sets, pairs used as head), the useless ones left out.
+    """The useful ways to cut one suit into blocks: a tuple of (sets, partial sets, pairs used as head).
 
     `counts` is a tuple of the suit's kinds; `runs` is False for honours.
     """
@@ -50,9 +50,8 @@ def _join(one, other, runs):
 
 
 def shanten(counts, melds=0):
-    """Shanten of a hand with so many open or closed `melds` beside the `counts` (list of 34); seven pairs and the
-    thirteen orphans are looked at when there is no meld.
-    """
+    """Shanten of a hand with the `counts` (a list of 34) and this number of open or closed `melds`. If there is no
+    meld, seven pairs and thirteen orphans are considered too."""
     left = _join(tuple(counts[:9]), tuple(counts[9:18]), True)
     right = _join(tuple(counts[18:27]), tuple(counts[27:]), False)
     best = 8

@@ -1,7 +1,8 @@
-"""The table during one hand: what lies where, and who has said what. Kept from the log's events, for the rules to read.
+"""The table during one hand: which tiles are where, and who has said what. The events of the log change it, and the
+rules (lib.mahjong.legality) read it.
 
-Nothing is checked here: `lib.mahjong.legality` says first what may be. Tiles are 0..135, seats 0..3; a set of kinds is
-one number, a bit for each.
+Nothing is checked here: the rules are asked before an event is played. Tiles are 0..135, seats 0..3. A set of kinds is
+one number, with a bit for each kind.
 """
 
 from . import ready
@@ -12,25 +13,25 @@ ALL = (0, 1, 2, 3)
 
 
 class Table:
-    """What belongs to a seat stands in lists of four:
+    """These are lists of four, one item for each seat:
 
     tiles     the set of the tiles in its hand
-    drawn     the tile just drawn, or None; it is in none of the next three
+    drawn     the tile just drawn, or None; the next three do not count it
     held      the hand: a bytearray of 37 counts, by face (see lib.mahjong.tile)
-    counts    the same by the 34 kinds
-    codes     the same as four numbers, see lib.mahjong.ready
+    counts    the same, by the 34 kinds
+    codes     the same, as four numbers (see lib.mahjong.ready)
     melds     its Melds
     waits     the kinds that complete the hand
-    thrown    the kinds of its river, with those that were called away
-    missed    whether a tile that completes the hand has passed: since its last draw or, in riichi, ever
-    turns     how many tiles it has thrown
+    thrown    the kinds of its river, also of tiles that were called away
+    missed    1 if it did not win on a tile that it waits for, since its last draw or, in riichi, at any time
+    turns     how many tiles it has discarded
     declared, riichi, double, ippatsu, menzen    0 or 1
     """
 
     def __init__(self, hand):
         self.wind, self.dealer, self.indicators, self.kans = hand.wind, hand.dealer, 1, 0
         self.points, self.sticks, self.left, self.discards = hand.points, hand.sticks, 70, 0
-        self.quiet = True  # nobody has called or made a kan yet
+        self.quiet = True  # nobody has called yet, or made a kan
         self.after_kan = False  # the tile drawn is a replacement
         self.tiles = [set(hand.dealt[seat]) for seat in ALL]
         self.held = [bytearray(37) for _ in ALL]
@@ -54,7 +55,7 @@ class Table:
             self.missed[seat] = 0
 
     def discard(self, seat, tile):
-        """Returns whether the tile came from the hand, and was not just drawn."""
+        """Returns whether the tile came from the hand, and was not the one just drawn."""
         from_hand = tile != self.drawn[seat]
         self.tiles[seat].discard(tile)
         if from_hand:
@@ -70,13 +71,14 @@ class Table:
         return from_hand
 
     def pass_up(self, actor, kind):
-        """A tile of this kind, thrown or added to a kan by `actor`, was not won on: who waits for it has missed it."""
+        """Nobody won on a tile of this kind that `actor` discarded or added to a kan: whoever waits for it has missed
+        it."""
         for seat, waits in enumerate(self.waits):
             if waits >> kind & 1 and seat != actor:
                 self.missed[seat] = 1
 
     def call(self, seat, meld):
-        """A call; ippatsu is not ended by it yet, since a kan ends it only when nobody robs it."""
+        """A call or a kan. It does not end ippatsu yet, because a kan that is robbed does not."""
         self._keep(seat)
         self.tiles[seat].difference_update(meld.own)
         for tile in meld.own:
@@ -95,7 +97,7 @@ class Table:
             self._look(seat)
 
     def pon_of(self, seat, kakan):
-        """Which of a seat's melds is the pon that an added kan grows from; None if there is none."""
+        """The index, in a seat's melds, of the pon that an added kan belongs to; None if there is none."""
         wanted = PON, kakan.called, kakan.source
         return next((i for i, m in enumerate(self.melds[seat]) if (m.type, m.called, m.source) == wanted), None)
 
@@ -106,7 +108,7 @@ class Table:
         self.declared[seat] = 1
 
     def accept(self, seat):
-        """The declaring discard has passed, and the stick is paid."""
+        """Nobody won on the declaring discard: the stick is paid, and riichi begins."""
         self.riichi[seat] = self.ippatsu[seat] = 1
         self.double[seat] = int(self.quiet and self.turns[seat] == 1)
         self.points = tuple(points - 1000 * (owner == seat) for owner, points in enumerate(self.points))
@@ -116,14 +118,14 @@ class Table:
         self.indicators += 1
 
     def _hold(self, seat, tile, n):
-        """`n` more of the tile in the hand, the drawn one not counted."""
+        """Count `n` more of the tile in the hand; the drawn tile is counted only once it is among the others."""
         kind = KIND[tile]
         self.held[seat][FACE[tile]] += n
         self.counts[seat][kind] += n
         self.codes[seat][ready.SUIT[kind]] += n * ready.POWER[kind]
 
     def _keep(self, seat):
-        """Put the drawn tile, if any, among the others."""
+        """Put the drawn tile, if there is one, among the others."""
         tile = self.drawn[seat]
         if tile is not None:
             self._hold(seat, tile, 1)

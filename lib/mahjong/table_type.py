@@ -2,19 +2,21 @@
 
 PEOPLE, NO_RED_FIVES, NO_OPEN_TANYAO, HANCHAN, THREE_PLAYERS, TOKUJOU, FAST, JOUKYUU = (1 << bit for bit in range(8))
 HOUOU = TOKUJOU | JOUKYUU
-UNSUPPORTED = {THREE_PLAYERS: "three players", NO_RED_FIVES: "no red fives", NO_OPEN_TANYAO: "no open tanyao"}
-USUAL = PEOPLE | HANCHAN | TOKUJOU | FAST | JOUKYUU  # bits that change no rule
+CUSTOM = -256  # all bits above these eight: tables with chips, or with rules that somebody chose
+UNSUPPORTED = {THREE_PLAYERS: "three players", NO_RED_FIVES: "no red fives", NO_OPEN_TANYAO: "no open tanyao",
+               CUSTOM: "custom rules"}
 
 _LEVELS = {0: "ippan", JOUKYUU: "joukyuu", TOKUJOU: "tokujou", HOUOU: "houou"}
 
 
 def why_unsupported(bits):
-    """What of a table type the rows have no room for, as a list of texts; empty if games of it are encoded."""
+    """Which rules of a table type cannot be encoded, as a list of texts; empty if its games are encoded."""
     return [what for bit, what in UNSUPPORTED.items() if bits & bit]
 
 
 def name(code):
-    """What the hex digits stand for: 00a9 is 'houou hanchan'. It is the id's word; the log itself decides."""
+    """What the hex digits stand for: 00a9 is 'houou hanchan'. That is what the id says; if the log says something
+    else, the log is right."""
     bits = int(code, 16)
     if bits > 255 or not bits & PEOPLE:
         return "other rules"

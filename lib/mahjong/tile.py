@@ -1,29 +1,30 @@
-"""Tiles: a log's 0..135, four of each kind in a row, and the 34 kinds of a row."""
+"""Tiles. In a log they are 0..135: four of each kind, one kind after the other. There are 34 kinds."""
 
 RED = (16, 52, 88)  # one of each suit's fives
 KIND = tuple(tile // 4 for tile in range(136))
 AKA = tuple(int(tile in RED) for tile in range(136))
 
-# the 37 faces of tiles: 0..33 the kinds, plain, and 34..36 the red fives; so the actions that discard them are numbered
+# the 37 faces of tiles: 0..33 the kinds, not red, and 34..36 the red fives; the actions that discard them have the same
+# numbers
 FACE = tuple(34 + kind // 9 if aka else kind for kind, aka in zip(KIND, AKA, strict=True))
 
-# where a tile stands when a hand is sorted by kind, plain before red: 0..36
+# the place of a tile when a hand is sorted by kind, plain before red: 0..36
 ORDER = tuple(kind + sum(kind > red // 4 for red in RED) + aka for kind, aka in zip(KIND, AKA, strict=True))
-# and back: the kind and the aka bit of each of the 37 places
+# the other way: (place, kind, aka bit) for each of the 37 places
 PLACES = tuple(sorted({(order, kind, aka) for order, kind, aka in zip(ORDER, KIND, AKA, strict=True)}))
 
 
 def name(tile):
-    """Such as 7s; 0s is the red five, 1z to 7z are east to chun."""
+    """The name of a tile, such as 7s. 0s is the red five; 1z to 7z are east to chun."""
     return kind_name(KIND[tile], AKA[tile])
 
 
 def kind_name(kind, aka=0):
-    """The name of the tiles of a kind, 0..33; aka: of the red five among them."""
+    """The name of a kind, 0..33; with aka, of its red five."""
     return f"{0 if aka else kind % 9 + 1}{'mpsz'[kind // 9]}"
 
 
-DISCARD_OF = ["discard of " + name(tile) for tile in range(136)]  # what a move is called when it is refused
+DISCARD_OF = ["discard of " + name(tile) for tile in range(136)]  # for messages
 
 
 def dora(indicator):

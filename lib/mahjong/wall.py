@@ -1,7 +1,7 @@
-"""The wall of a hand, rebuilt from its log: no seed is needed.
+"""The wall of a hand, rebuilt from its log. The seed of the log is not needed.
 
-The engine takes 136 tiles and draws them from the back: four, four, four and one for each seat from the dealer on, then
-turn by turn. The front is the dead wall. Tiles that never show fill what is left, in any order.
+The engine takes 136 tiles and draws them from the back: four, four, four and one for each seat, the dealer first, then
+turn by turn. The front is the dead wall. The other places get the tiles that never show, in any order.
 """
 
 from . import tile
@@ -16,7 +16,7 @@ DEAD = 14
 
 
 def build(hand):
-    """The wall on which `hand` was played, a permutation of 0..135. Raises Unencodable if there can be none."""
+    """A wall with which `hand` can be played, a permutation of 0..135. Raises Unencodable if there is no such wall."""
     live, replacements, indicators, ura, after_kan = [], [], [hand.indicator], (), False
     for block in range(0, 13, 4):
         for turn in range(4):

@@ -1,7 +1,9 @@
-"""Whether a complete hand has a yaku: all that the right to win needs to know, beside riichi, the drawn tile and luck.
+"""Whether a complete hand has a yaku from its tiles. Yaku of another kind (riichi, tsumo, the last tile, a robbed kan
+and so on) are checked elsewhere.
 
-Only whether, not which: a yakuman needs no line of its own, since a hand that is one always has a yaku of those below,
-too (thirteen orphans are no sets, and are counted with seven pairs). Source: Tenhou's rules, https://tenhou.net/man/.
+Only whether there is one matters, not which. So yakuman are not checked: a hand with a yakuman always has one of the
+yaku below too. (Thirteen orphans cannot be cut into sets and a pair, and count as seven pairs do.) Source: Tenhou's
+rules, https://tenhou.net/man/.
 """
 
 from .meld import ANKAN, CHI, KANS
@@ -12,8 +14,8 @@ _DRAGONS = (31, 32, 33)
 
 
 def decompositions(counts):
-    """Yield every way to cut the counts of 34 kinds into sets and a pair: (kind of the pair, lowest kinds of the runs,
-    kinds of the triplets), the last two sorted lists."""
+    """Yield every way to cut the counts of 34 kinds into sets and a pair: (kind of the pair, sorted list of the lowest
+    kinds of the runs, sorted list of the kinds of the triplets)."""
     for pair in range(34):
         if counts[pair] > 1:
             counts[pair] -= 2
@@ -43,10 +45,10 @@ def _sets(counts, kind):
 
 
 def has_yaku(counts, melds, last, ron, winds):
-    """Whether a hand that is complete has a yaku of its tiles.
+    """Whether a complete hand has a yaku from its tiles.
 
-    counts: of the concealed tiles' kinds, the winning one with them; melds: its Melds; last: the winning tile's kind;
-    ron: whether another has thrown it; winds: the kinds of the round's wind and of the player's own.
+    counts: the counts of the kinds of its concealed tiles, with the winning tile; melds: its Melds; last: the kind of
+    the winning tile; ron: whether another player discarded it; winds: the kinds of the round's wind and the own wind.
     """
     kinds = {kind for kind, n in enumerate(counts) if n}.union(*({tile // 4 for tile in m.tiles} for m in melds))
     suits = {kind // 9 for kind in kinds if kind < 27}
@@ -68,7 +70,7 @@ def has_yaku(counts, melds, last, ron, winds):
 
 
 def _scores(pair, runs, triplets, called_runs, called_triplets, hidden_kans, closed, last, ron, values):
-    """Whether one way to read the hand has a yaku; `runs` and `triplets` are the concealed ones."""
+    """Whether one way to cut the hand has a yaku. runs, triplets: the concealed ones."""
     all_runs, all_triplets = {*runs, *called_runs}, {*triplets, *called_triplets}
     if not values.isdisjoint(all_triplets):  # a triplet of value
         return True
@@ -88,7 +90,7 @@ def _scores(pair, runs, triplets, called_runs, called_triplets, hidden_kans, clo
         return True
     by_run = any(low <= last <= low + 2 for low in runs)
     hidden = len(triplets) + hidden_kans - (ron and last in triplets and not by_run)
-    if hidden > 2:  # three concealed triplets: one that another's tile completes is not
+    if hidden > 2:  # three concealed triplets; one that a ron completes does not count
         return True
     if closed and len(set(runs)) < len(runs):  # the same run twice
         return True

@@ -16,6 +16,7 @@ _RULES = "the log is sound, its rules are not encoded"
 REASONS = {
     "HTTP 403": ("download", "the server refuses it; asked again after a week"),
     "HTTP 404": ("download", "the server has no such log; asked again after a week"),
+    "HTTP 429 too many requests": ("download", f"the server asks us to slow down; {_AGAIN}"),
     "HTTP …": ("download", f"another answer that is no log; {_AGAIN}"),
     "timed out…": ("download", f"no answer within TIMEOUT seconds; {_AGAIN}"),
     "too slow: …": ("download", f"an answer that drips, not whole after four times TIMEOUT; {_AGAIN}"),
@@ -34,6 +35,7 @@ REASONS = {
     "unsupported: three players": ("encode", _RULES),
     "unsupported: no red fives": ("encode", _RULES),
     "unsupported: no open tanyao": ("encode", _RULES),
+    "unsupported: custom rules": ("encode", _RULES),
     "incomplete: …": ("encode", f"the game was not played, or not logged, to its end; {_BYTES}"),
     "truncated …": ("encode", f"the file ends too early; {_BYTES}"),
     "not a log: …": ("encode", f"the file is something else; {_BYTES}"),
@@ -70,6 +72,11 @@ def _patterns():
 def kind(error):
     """The first key of REASONS that fits an event's `error`; what no version of ours wrote is its own kind, without
     numbers."""
-    bare = re.sub(r"^hand [0-9]+: ", "", str(error))
-    known = (reason for reason, pattern in _patterns().items() if pattern.fullmatch(bare))
-    return next(known, None) or re.sub("[0-9]+", "…", bare)[:100]
+    text = bare(error)
+    known = (reason for reason, pattern in _patterns().items() if pattern.fullmatch(text))
+    return next(known, None) or re.sub("[0-9]+", "…", text)[:100]
+
+
+def bare(error):
+    """An event's `error` without the hand that it names, as "east 2, honba 1" or, in older manifests, as "hand 5"."""
+    return re.sub(r"^(?:hand [0-9]+(?: of [0-9]+)?|(?:east|south|west|north) [1-4], honba [0-9]+): ", "", str(error))

@@ -1,7 +1,9 @@
-"""What each seat sees of the table, kept as the tokens of its next row.
+"""Where tokens are made: what each seat sees of the table, kept as the tokens of its next row.
 
-A row is the join of its seat's slots, in order; a slot holds the bytes of no token, one or several. An event rewrites
-the few slots that it touches, so that a row costs one join however long the hand.
+What the tokens mean is written at the top of lib/rows/schema.py. The numbers in `token(1, …)` and so on are its
+segments. Each seat has a list of slots, in the order of that table. A slot holds the bytes of no token, of one or of
+several. An event of the game rewrites only the few slots that it changes; a row is all slots of its seat joined, see
+`Board.row`.
 """
 
 from functools import cache
@@ -10,9 +12,9 @@ from ..mahjong import tile as tiles
 from ..mahjong.tile import AKA, FACE, KIND, ORDER, PLACES
 from .schema import NO_TILE, TABLE
 
-RESPONSE, ROB_ADDED, ROB_CLOSED = 4, 8, 12  # the phases in which seat 0 answers, as PHASE counts them
+RESPONSE, ROB_ADDED, ROB_CLOSED = 4, 8, 12  # the phases (segment 21) in which seat 0 answers; seat 1 has one more
 
-# slots, in the order of the schema's token table
+# the first slot of each kind of token, in the order of the table of lib.rows.schema
 HAND = 0
 TSUMO = HAND + len(PLACES)
 MELDS = TSUMO + 1
@@ -27,10 +29,11 @@ SLOTS = AREA + 4 * 34
 
 
 def token(segment, tile=NO_TILE, count=1, who=TABLE, extra=0):
-    """The five bytes of one token."""
+    """The five bytes of one token, as lib.rows.schema has them."""
     return bytes((segment, tile, count, who, extra))
 
 
+# the bytes of tokens that are made often
 HAND_TOKEN = [[token(1, kind, n, 0, aka) if n else b"" for n in range(5)] for _, kind, aka in PLACES]
 VISIBLE_TOKEN = [[token(23, kind, n) if n else b"" for n in range(5)] for kind in range(34)]
 AREA_TOKEN = [[token(24, kind, 1, who) for kind in range(34)] for who in range(4)]
@@ -45,11 +48,13 @@ PHASE_TOKENS = [
 
 @cache
 def standing(who, riichi, double, ippatsu, menzen):
+    """The tokens 10, 11 and 12 of a player."""
     first = token(10, count=riichi, who=who, extra=double)
     return first + token(11, count=ippatsu, who=who) + token(12, count=menzen, who=who)
 
 
 def meld_tokens(meld, who):
+    """The tokens of a meld: 27, then one for each tile."""
     parts = [token(27, count=meld.type, who=who, extra=meld.source)]
     for tile in sorted(meld.tiles, key=ORDER.__getitem__):
         parts.append(token(4 if who else 3, KIND[tile], 1, who, AKA[tile] | meld.type << 1))
@@ -57,7 +62,8 @@ def meld_tokens(meld, who):
 
 
 class Board:
-    """The tokens of one hand for all four seats. Each method follows one of the Table's, once that has changed."""
+    """The tokens of one hand for all four seats. lib.rows.decisions calls draw, discard, call, dora, stand and score
+    after it has changed the Table in the same way."""
 
     def __init__(self, hand, table):
         self.table = table
@@ -82,7 +88,8 @@ class Board:
         self.dora(hand.indicator)
 
     def row(self, seat, phase, last=b"", step2=0):
-        """The tokens of a decision of `seat`, as bytes. `phase` is the engine's; `last` is the token of segment 20."""
+        """The tokens of a decision of `seat`, as bytes. phase: as in segment 21; last: the token of segment 20, if
+        there is one; step2: 1 in the second row of riichi."""
         view = self.views[seat]
         view[LEFT] = LEFT_TOKEN[self.table.left]
         view[TURN] = TURN_TOKEN[self.table.turns[seat]]
@@ -91,11 +98,13 @@ class Board:
         return b"".join(view)
 
     def draw(self, seat, tile):
+        """Segment 2, and 23."""
         self.drawn[seat] = tile
         self.views[seat][TSUMO] = TSUMO_TOKEN[tile]
         self.see(seat, KIND[tile])
 
     def discard(self, seat, tile, from_hand):
+        """Segments 5, 6 and 24, and 23 of the others."""
         kind, table = KIND[tile], self.table
         self.keep(seat)
         if from_hand:
@@ -113,6 +122,7 @@ class Board:
                 view[RIVER + seat] += bytes((5, kind, number, 0, extra))
 
     def call(self, seat, meld):
+        """Segments 27, 3 and 4, and 23 of the others."""
         self.keep(seat)
         for tile in meld.own:
             self.hold(seat, tile)
@@ -125,17 +135,18 @@ class Board:
         self.stand(seat)
 
     def dora(self, indicator):
+        """Segments 7, 9 and 23."""
         for seat, view in enumerate(self.views):
             view[INDICATORS] += token(7, KIND[indicator], extra=AKA[indicator])
             view[DORA] += token(9, tiles.dora(indicator))
             self.see(seat, KIND[indicator])
 
     def hold(self, seat, tile):
-        """The number of these tiles in the hand, the drawn one not counted, has changed."""
+        """Segment 1: the number of these tiles in the hand has changed. The drawn tile does not count."""
         self.views[seat][HAND + ORDER[tile]] = HAND_TOKEN[ORDER[tile]][self.table.held[seat][FACE[tile]]]
 
     def keep(self, seat):
-        """The drawn tile, if any, has gone from its own place."""
+        """The drawn tile, if there is one, is now among the others, or thrown: segment 2 is empty."""
         tile = self.drawn[seat]
         if tile is not None:
             self.drawn[seat] = None
@@ -143,18 +154,19 @@ class Board:
             self.hold(seat, tile)
 
     def see(self, seat, kind):
+        """Segment 23: a player sees one more tile of a kind."""
         self.seen[seat][kind] = n = self.seen[seat][kind] + 1
         self.views[seat][VISIBLE + kind] = VISIBLE_TOKEN[kind][n]
 
     def stand(self, owner):
-        """Riichi, ippatsu or menzen of a seat has changed."""
+        """Segments 10 to 12: riichi, ippatsu or menzen of a seat has changed."""
         table = self.table
         state = table.riichi[owner], table.double[owner], table.ippatsu[owner], table.menzen[owner]
         for observer, view in enumerate(self.views):
             view[STANDING + 2 * owner] = standing((owner - observer) & 3, *state)
 
     def score(self, owner):
-        """The points of a seat have changed, and with them the sticks."""
+        """Segments 13 and 17: the points of a seat have changed, and with them the riichi sticks."""
         count = (min(max(self.table.points[owner], -10_000), 70_000) + 10_000) // 5000
         for observer, view in enumerate(self.views):
             view[STANDING + 2 * owner + 1] = token(13, count=count, who=(owner - observer) & 3)

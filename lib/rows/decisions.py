@@ -1,6 +1,8 @@
-"""The decisions of a hand that its log proves, as rows: events move the table, the rules say what may be, rows follow.
+"""Which decisions of a hand become rows: its events are played on a Table, and each choice that the log proves is a
+row.
 
-A move that the rules do not allow is an error with its reason. `lib.mahjong.judge` says whether the points are right.
+lib.mahjong.legality says what the rules allow; a move that they do not allow is an error with its reason. Whether the
+points are right is for lib.mahjong.judge. The tokens of a row come from lib.rows.board.
 """
 
 from ..mahjong import action, answers, legality, tile, wall
@@ -33,15 +35,21 @@ class Decisions:
         self.takers = {}  # and who takes the tile by it: {seat: Meld, or None for ron}
 
     def run(self):
-        """Fill `rows`; returns self. Raises Unencodable for a move that cannot be, or that the rules do not allow."""
+        """Fill `rows`; returns self. Raises Unencodable for a move that is impossible, or that the rules do not allow.
+        """
         play = (self.draw, self.discard, self.call, self.declare, self.accept, self.dora, self.bye, self.un)
         play += (self.win, self.abort)  # by event number
-        for i, (op, seat, what) in enumerate(self.events):
-            play[op](i, seat, what)
+        i = None
+        try:
+            for i, (op, seat, what) in enumerate(self.events):
+                play[op](i, seat, what)
+        except Unencodable as error:
+            error.event = i
+            raise
         return self
 
     def open_turn(self, seat, mask):
-        """It is the turn of `seat`, who has drawn or called, and may do what `mask` says."""
+        """It is the turn of `seat`, who has drawn or called. `mask`: what it may do."""
         if self.declared is not None:
             raise Unencodable(f"riichi by seat {self.declared} is never paid")
         self.turn, self.next, self.mask = seat, None, mask
@@ -59,12 +67,12 @@ class Decisions:
             self.rows.append((seat, label, self.mask, self.pending, self.table.points))
 
     def own(self, seat, tiles):
-        """Raises Unencodable unless these very tiles are in the hand of `seat`."""
+        """Raises Unencodable unless just these tiles are in the hand of `seat`."""
         if not self.table.tiles[seat].issuperset(tiles):
             raise Unencodable(f"seat {seat} does not have the {tile.name(tiles[0])} that leaves its hand")
 
     def riichi_step(self, seat, thrown):
-        """Riichi or not, once the tile is chosen: a decision only where that tile allows it."""
+        """Riichi or not, after the tile is chosen. It is a decision only if riichi is possible with that tile."""
         said = self.declared == seat
         if self.table.drawn[seat] is not None and legality.may_say_riichi(self.table, seat, thrown):
             if not self.turn_away:
@@ -75,7 +83,7 @@ class Decisions:
             raise Unencodable(f"the rules do not allow riichi with {tile.name(thrown)} by seat {seat}")
 
     def respond(self, i, actor, offered, choices, phase):
-        """The others answer event `i`, a discard or kan of `actor`; `choices`: who may do what, `phase`: of seat 0."""
+        """The others answer event `i`, a discard or kan of `actor`. choices: who may do what; phase: that of seat 0."""
         events = self.events
         self.answer = j = answers.answer_to(events, i)
         self.takers = {} if events[j][0] == DRAW else answers.takers(events, j, actor, offered)
@@ -194,5 +202,5 @@ class Decisions:
 
 def decisions(hand):
     """The rows of one Hand, in order, as in Decisions. Raises Unencodable."""
-    wall.build(hand)  # it refuses a hand in which a tile shows twice
+    wall.build(hand)  # refuses a hand in which a tile shows twice
     return Decisions(hand).run().rows

@@ -1,4 +1,5 @@
-"""From the log of a game to its rows."""
+"""From the log of a game to its rows: read it, play each hand by the rules, have the engine judge it, put rows
+together."""
 
 import numpy as np
 
@@ -17,26 +18,27 @@ ROW_BYTES = MAX_SEQ_LEN * TOKEN_FEATURES
 def encode_game(data, judged=True):
     """The rows of a game log (bytes) as {name: array of n rows}, shapes and dtypes as in schema.ARRAYS, origin.game 0.
 
-    judged: whether the engine, too, has to play the game through, to the log's points; it does so in any case if there
-    is a reason to doubt. All or nothing: raises Unencodable, and nothing else, whatever the bytes.
+    judged: whether the engine must play the game too, and come to the points of the log. It must in any case if there
+    is a reason to doubt, see lib.mahjong.game. Raises Unencodable, and nothing else, whatever the bytes are.
     """
     return unfold(encode_folded(data, judged))
 
 
 def encode_folded(data, judged=True):
-    """As `encode_game`, but as a folded of lib.rows.folded, with `final`, the points of the four seats at the end."""
+    """The same rows without padding, as a folded of lib.rows.folded; with `final`, the points of the four seats at the
+    end of the game."""
     hands, final, doubtful = game.read(data)
     first = hands[0]
     if first.wind or first.dealer or first.honba or first.sticks:
         raise Unencodable("incomplete: the log does not begin with east 1")
     rows, sizes = [], []
     judged = judged or doubtful
-    for k, (hand, following) in enumerate(zip(hands, [*hands[1:], final], strict=True)):
+    for hand, following in zip(hands, [*hands[1:], final], strict=True):
         try:
             found = decisions(hand)
             (judge if judged else points.follow)(hand, following)
         except Unencodable as error:
-            raise Unencodable(f"hand {k}: {error}") from None
+            raise Unencodable(f"{hand.name}: {error}") from None
         rows += found
         sizes.append(len(found))
     n = len(rows)

@@ -1,12 +1,12 @@
-"""Rows without their padding: the form between the encoder, the shards and whoever trains. A folded is a dict:
+"""Rows without their padding, as the encoder, the shards and the reader pass them on. A folded is a dict:
 
     text     bytes or uint8   the tokens of all rows, one row after the other, five bytes each
-    lengths  (n,) int32       how many of these bytes each row has
-    points   (n, 4) int32     of the four seats at the decision: the scalars of the schema follow from them
+    lengths  (n,) int32       how many of these bytes belong to each row
+    points   (n, 4) int32     points of the four seats at the decision; the scalars of the schema follow from them
     deltas   (n, 4) int32     points of the four seats after the hand minus at its start
     action_mask, labels, origin, outcome: as in lib.rows.schema
 
-Once `placed`, rows can be taken out of it in any order without copying their text.
+`placed` adds where each row begins; then rows can be taken out in any order without copying their text.
 """
 
 import numpy as np
@@ -14,9 +14,9 @@ import numpy as np
 from .schema import ARRAYS, MAX_SEQ_LEN, SCALAR_DIM, TOKEN_FEATURES
 
 PLAIN = ("action_mask", "labels", "origin", "outcome", "deltas")
-PIECE_ROWS = 64  # 500 kB: what is unfolded is still in the processor's cache when it is written
-SCORE = 13  # the segment: one for each seat, four tokens apart
-# tokens whose scalar is their count over a number: how far behind the last score they stand, and the number
+PIECE_ROWS = 64  # 500 kB unfolded, which is still in the processor's cache when it is written
+SCORE = 13  # the segment of scores: one token for each seat, four tokens apart
+# tokens whose scalar is their count divided by a number: how far they stand behind the last score, and that number
 COUNTED = ((6, 8), (7, 4), (8, 70), (9, 18))  # honba, sticks, tiles left, own discards
 _BEHIND = COUNTED[-1][0]
 _PLACES = np.arange(MAX_SEQ_LEN, dtype=np.uint16)
@@ -31,25 +31,25 @@ def placed(folded):
     first = starts // TOKEN_FEATURES
     scores = np.flatnonzero(np.frombuffer(folded["text"], np.uint8)[::TOKEN_FEATURES] == SCORE)
     if len(scores) != 4 * len(lengths):
-        raise ValueError("a row has not one score for each seat")
+        raise ValueError("a row does not have one score token for each seat")
     scores = scores.reshape(-1, 4) - first[:, None]
     ends = scores[:, 3] + _BEHIND < lengths // TOKEN_FEATURES
     if not (ends & (scores[:, 0] >= 0)).all() or (scores - scores[:, :1] != [0, 4, 8, 12]).any():
-        raise ValueError("the scores of a row do not stand where they should")
+        raise ValueError("the score tokens of a row are not where they should be")
     if (folded["origin"]["seat"] > 3).any():
-        raise ValueError("a row is of a seat that is none")
+        raise ValueError("a row has a seat other than 0 to 3")
     return folded | {"starts": starts, "scores": scores[:, 0].copy()}
 
 
 def take(folded, rows):
-    """The rows of a placed folded that a slice or an array of numbers names, in its order."""
+    """Rows of a placed folded, by a slice or an array of their numbers, in that order."""
     if isinstance(rows, slice):
         return {name: array if name == "text" else array[rows] for name, array in folded.items()}
     return {name: array if name == "text" else array.take(rows, axis=0) for name, array in folded.items()}
 
 
 def join(parts):
-    """One folded, not placed, of one or more that are not."""
+    """Several folded, none of them placed, as one."""
     if len(parts) == 1:
         return parts[0]
     return {name: np.concatenate([np.frombuffer(part[name], np.uint8) if name == "text" else part[name]
@@ -57,14 +57,14 @@ def join(parts):
 
 
 def compact(folded):
-    """A placed folded as one that is not, with a text of its own."""
+    """A placed folded as one that is not placed, with the text of its own rows only."""
     return {name: text(folded) if name == "text" else array for name, array in folded.items()
             if name not in ("starts", "scores")}
 
 
 def spots(folded):
-    """Yield (places, column, values) of the scalars of a placed folded that may be other than 0: for each row the
-    number of a token, and the value of its scalar in that column."""
+    """Yield (places, column, values) for the scalars of a placed folded that may not be 0. places and values have a
+    number for each row: which of its tokens it is, and the value of the scalar in that column."""
     points, scores = folded["points"].astype(np.float64), folded["scores"]
     rows, seats = np.arange(len(points)), folded["origin"]["seat"].astype(np.intp)
     for seat in range(4):
@@ -84,7 +84,7 @@ def tokens(folded, width=MAX_SEQ_LEN):
     out = np.zeros((n, width, TOKEN_FEATURES), np.uint8)
     into, view = memoryview(out.reshape(-1)), memoryview(folded["text"])
     runs = zip(range(0, n * size, size), folded["starts"].tolist(), folded["lengths"].tolist(), strict=True)
-    for row, start, length in runs:  # quicker than by an index
+    for row, start, length in runs:  # faster than one numpy index
         into[row:row + length] = view[start:start + length]
     return out
 
@@ -96,7 +96,7 @@ def scalars(folded, width=MAX_SEQ_LEN):
 
 
 def _scalars(folded, first, size):
-    """(size, 4): the scalars of tokens, those of each row from the place `first` on."""
+    """(size, 4): the scalars of all tokens; those of each row begin at its `first`."""
     out = np.zeros(size * SCALAR_DIM, np.float32)
     for places, column, values in spots(folded):
         out[SCALAR_DIM * (first + places) + column] = values
@@ -137,25 +137,25 @@ def unfold(folded):
 
 
 def pieces(folded):
-    """Yield what `unfold` makes of it as several dicts of a few rows each, in order."""
+    """Yield the same as `unfold`, in several dicts of a few rows each, in order."""
     folded = placed(folded)
     for first in range(0, len(folded["lengths"]), PIECE_ROWS):
         yield unfold(take(folded, slice(first, first + PIECE_ROWS)))
 
 
 def fold(rows):
-    """The folded of dense arrays. Raises ValueError for rows that lib.rows.schema has not: an
-    attention mask other than ones and then zeros, something where no token stands, other scalars than follow from the
-    tokens."""
+    """Dense arrays as a folded. Raises ValueError for rows that do not fit lib.rows.schema: if an attention mask is not
+    ones and then zeros, if something stands where there is no token, or if the scalars do not follow from the tokens.
+    """
     mask, dense = rows["attention_mask"], np.ascontiguousarray(rows["tokens"])
     lengths = np.count_nonzero(mask, axis=1)
     stands = lengths.astype(np.uint16)[:, None] > _PLACES
     if not np.array_equal(mask, stands):
         raise ValueError("an attention mask is not ones, then zeros")
     if dense[~stands].any():
-        raise ValueError("something stands where the attention mask is 0")
+        raise ValueError("a token stands where the attention mask is 0")
     if (rows["action_mask"] > 1).any():
-        raise ValueError("an action mask has something other than 0 and 1")
+        raise ValueError("an action mask has a number other than 0 and 1")
     found = {
         "text": dense.view(_TOKEN)[..., 0][stands].view(np.uint8),
         "lengths": (TOKEN_FEATURES * lengths).astype(np.int32),
@@ -165,7 +165,7 @@ def fold(rows):
     at = placed(found)
     first = np.arange(len(lengths)) * MAX_SEQ_LEN
     scores = [bits[SCALAR_DIM * (first + at["scores"] + 4 * seat)].view(np.float32) for seat in range(4)]
-    with np.errstate(all="ignore"):  # whatever bits there are: they are compared
+    with np.errstate(all="ignore"):  # these bits may be anything; they are compared below
         points = np.rint(np.stack(scores, axis=1).astype(np.float64) * 25000 + 25000)
         at["points"] = found["points"] = np.where(np.abs(points) < 2**31, points, 0).astype(np.int32)
     used = 0
@@ -180,7 +180,8 @@ def fold(rows):
 
 
 def places(finals):
-    """The places, 1 to 4, of the four seats with these final points (…, 4); of equals the lower seat is ahead."""
+    """The places, 1 to 4, of the four seats with these final points (…, 4). If points are equal, the lower seat is
+    ahead."""
     order = np.argsort(-np.asarray(finals, np.int64), axis=-1, kind="stable")
     return np.argsort(order, axis=-1).astype(np.uint8) + np.uint8(1)
 

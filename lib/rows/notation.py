@@ -1,14 +1,14 @@
-"""Tiles, actions and rows as players write them: 123m406p77z, 0 being a red five, 1z to 7z east to chun."""
+"""Tiles, actions and rows as players write them. In 123m406p77z, 0 is the red five, and 1z to 7z are east to chun."""
 
 from typing import NamedTuple
 
 from ..mahjong import action, meld
+from ..mahjong.game import WINDS
 from ..mahjong.tile import kind_name
 from . import schema
 
 AKA = 1
 SEATS = ("self", "shimocha", "toimen", "kamicha")
-WINDS = ("east", "south", "west", "north")
 _CHI = ("low", "middle", "high")
 _CALLS = {
     **{action.CHI + i: f"chi {where}" for i, where in enumerate(_CHI)},
@@ -20,21 +20,21 @@ _CALLS = {
 
 
 def tile(kind, aka=0):
-    """A tile by its id 0..33 (`lib.rows.schema`) and its aka bit: 5m, 0m, 1z. 34, no tile, is empty."""
+    """The name of a tile by its id 0..33 (see lib.rows.schema) and its aka bit: 5m, 0m, 1z. Empty for 34, no tile."""
     return "" if kind >= schema.NO_TILE else kind_name(kind, aka)
 
 
 def tiles(pairs):
-    """Several tiles, (id, aka) each, in their order, with the suit named once a run: 123m0p."""
+    """Several tiles, (id, aka) each, in their order; the suit is written once for neighbours of a suit: 123m0p."""
     names = [tile(*pair) for pair in pairs]
     following = [*names[1:], ""]
     return "".join(name[0] if name[1:] == after[1:] else name for name, after in zip(names, following, strict=True))
 
 
-# names of actions 0..53; a discard's is its tile
+# names of actions 0..53; a discard has the name of its tile
 ACTIONS = [tile(kind) for kind in range(34)] + [tile(9 * suit + 4, AKA) for suit in range(3)]
 ACTIONS += [_CALLS[number] for number in range(action.CHI, action.COUNT)]
-# key of a described row -> all that its text can be, where that is a short list
+# key of a described row -> all texts that it can have, if they are few
 VALUES = {
     "label": ACTIONS, "legal": ACTIONS, "round": [f"{wind} {n}" for wind in WINDS for n in range(1, 5)],
     "asked": ["turn", "riichi", *(f"{what} by {who}" for what in ("discard", "kan") for who in SEATS[1:])],
@@ -51,9 +51,9 @@ class Token(NamedTuple):
 
 
 def describe(row):
-    """One row of the cache (a dict of arrays, as Cache[i] gives it) as plain values, for eyes and for jq.
+    """One row of the cache (a dict of arrays, as Cache[i] gives it) as texts and numbers, for people and for jq.
 
-    `river`: r before the tile that declares riichi, _ after one that was thrown as it was drawn.
+    In a river, r stands before the tile that declares riichi, and _ after a tile that was thrown as it was drawn.
     """
     n = int(row["attention_mask"].sum())
     tokens = [Token(*token, float(row["scalars"][place, 0])) for place, token in enumerate(row["tokens"][:n].tolist())]
@@ -76,7 +76,7 @@ def describe(row):
 
 
 def _player(who, wind, tokens):
-    """What the table shows of one player; `wind` is that of the row's own seat."""
+    """What the table shows of one player. wind: the own wind of the row's player."""
     melds, river = [], []
     for t in tokens:
         if t.segment == 27:

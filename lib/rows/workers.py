@@ -1,8 +1,9 @@
 """Processes that read and encode games, for one process that writes. Results come in the order of the games.
 
-A worker is `python -m lib.rows.workers WORK JUDGE PARENT STDERR`. It says what it is (IDENTITY), then takes games: a
-line [gid, sha256] on its stdin, TAKEN and a pickled answer on its stdout. It is deaf to signals, because the process
-that started it decides, and ends with that one. What happens to a worker before TAKEN says nothing about a game.
+A worker is `python -m lib.rows.workers WORK JUDGE PARENT STDERR`. First it sends its IDENTITY. Then it takes games: for
+each line [gid, sha256] on its stdin it sends _TAKEN and then a pickled answer to its stdout. It ignores signals,
+because the process that started it decides when to stop, and it ends with that process. If a worker dies before _TAKEN,
+that says nothing about the game.
 """
 
 import collections
@@ -25,15 +26,16 @@ from ..store import files, parent
 from ..store.errors import Problem
 from . import encoder
 
-DEADLINE = 60  # seconds after which a worker is killed that is still at one game: a long one takes half a second
-_ANSWER = 1 << 20  # bytes that a pipe holds, where that can be set: an answer is written in one go
-_TRIES = 2  # a worker may be killed for reasons that are not its game's: a game that kills two is at fault
+DEADLINE = 60  # seconds that a worker has for a game before it is killed; a long game takes half a second
+_ANSWER = 1 << 20  # bytes that a pipe should hold, so that an answer is written in one go
+_TRIES = 2  # a worker may be killed for some other reason; only a game that kills two workers is at fault
 _TAKEN = b"t"
 _STARTING, _GIVEN, _WORKING = range(3)
 
 
 def _identity():
-    """The encoder's version and the source of this tree, as 64 bytes: what a worker and its writer must have alike."""
+    """64 bytes that stand for the encoder's version and the source of this tree. A worker must have the same as the
+    process that started it."""
     digest = hashlib.sha256(json.dumps(encoder.ENCODER, sort_keys=True).encode())
     for path in sorted(glob.glob(os.path.join(settings.ROOT, "lib", "**", "*.py"), recursive=True)):
         with open(path, "rb") as f:
@@ -41,17 +43,17 @@ def _identity():
     return digest.hexdigest().encode()
 
 
-# now, and not when a worker is needed: by then the tree may be another, or .venv a link to another one
+# read now, because the tree may have changed by the time a worker is started, and .venv may be another one
 IDENTITY = _identity()
 _PYTHON = os.path.join(os.path.realpath(os.path.dirname(sys.executable)), os.path.basename(sys.executable))
 
 
 def answer(work, game, sha256, one_in=1):
-    """What comes of a game's file that should have this hash: ('encoded', folded rows), ('failed', reason), ('corrupt',
-    hash found), ('missing', None), ('unreadable', why), and, from Workers, ('died', reason) or ('error', OSError). With
-    the rows Workers tell the `seconds` that they took.
+    """What becomes of a game whose file should have this hash: ('encoded', folded rows), ('failed', reason),
+    ('corrupt', the hash found), ('missing', None), ('unreadable', why), ('error', OSError) and, only from Workers,
+    ('died', reason). Workers add the `seconds` that it took to the rows.
 
-    The judge looks at one game in so many.
+    one_in: the judge looks at one game in so many.
     """
     try:
         data, found = logfile.read(work, game)
@@ -62,12 +64,12 @@ def answer(work, game, sha256, one_in=1):
         return "failed", str(e)
     except files.Unreadable as e:
         return "unreadable", e.strerror
-    except OSError as e:  # also of a file that is not there if the work directory is not there either
+    except OSError as e:  # a file counts as missing only if the work directory is there
         return ("missing", None) if isinstance(e, FileNotFoundError) and os.path.isdir(work) else ("error", e)
 
 
 class _Worker:
-    """A process, the task that it was given last, and how far it is with that."""
+    """A process, the task that it was given last, and how far it has come with it."""
 
     def __init__(self, work, judge):
         talk = os.dup(2)
@@ -76,10 +78,10 @@ class _Worker:
                 [_PYTHON, "-m", "lib.rows.workers", work, *map(str, (judge, os.getpid(), talk))], cwd=settings.ROOT,
                 env=os.environ | {"PYTHONSAFEPATH": ""},  # or it would not find lib in its current directory
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pipesize=_ANSWER,
-                pass_fds=[talk],  # stderr from when it has started: what keeps it from that is for us to tell
+                pass_fds=[talk],  # its stderr once it has started; if it cannot start, we tell why
                 start_new_session=True)  # Ctrl-C is not for it, not even while it starts
         except OSError as e:
-            raise Problem(f"no process that encodes games can be started: {e.strerror}") from None
+            raise Problem(f"cannot start a process that encodes games: {e.strerror}") from None
         finally:
             os.close(talk)
         self.stage, self.task = _STARTING, None
@@ -88,13 +90,13 @@ class _Worker:
         self.task = task
         if self.stage != _STARTING:
             self.stage = _GIVEN
-        with contextlib.suppress(BrokenPipeError):  # it is dead: its end of stdout says so
+        with contextlib.suppress(BrokenPipeError):  # it is dead, which the end of its stdout will show
             self.process.stdin.write(json.dumps(task[:2]).encode() + b"\n")
             self.process.stdin.flush()
 
     def receive(self):
-        """Read what can be read: True once it has answered, False if it is to be waited for; raises EOFError if it is
-        dead, Problem if it is another tree's."""
+        """Read what there is to read. True once it has answered, False if its answer is still to come. Raises EOFError
+        if it is dead, and Problem if this tree has changed since the run began."""
         out = self.process.stdout
         if self.stage == _WORKING:
             try:
@@ -106,14 +108,13 @@ class _Worker:
         if not said:
             raise EOFError
         if self.stage == _STARTING and said != IDENTITY:
-            raise Problem("this tree was changed after this run had begun, and rows of two versions would be mixed: "
-                          "run it again")
+            raise Problem("this tree was changed during this run, so rows of two versions would be mixed: "
+                          "start the run again")
         self.stage += 1
         return False
 
     def end(self):
-        """How it ended, after it has been killed unless it is dead; and the last line that it said if it never started.
-        """
+        """Kill it, if it is not dead yet. Returns how it ended, and the last line on its stderr if it never started."""
         self.process.kill()
         said = (self.process.communicate()[1] or b"").decode(errors="replace").split("\n")
         code = self.process.returncode
@@ -121,7 +122,7 @@ class _Worker:
 
 
 class Workers:
-    """`jobs` workers, started when there is work for them."""
+    """Up to `jobs` workers. They are started when there is work for them."""
 
     def __init__(self, work, jobs, judge=1):
         self._work, self._jobs, self._judge = os.path.abspath(work), jobs, judge
@@ -129,8 +130,8 @@ class Workers:
         self._idle, self._busy = [], {}  # workers; stdout's number -> worker
 
     def put(self, game, sha256):
-        """Take on a game; returns at once unless all workers are at work, or there is but one: then this process waits,
-        and no more than one core is used."""
+        """Take on a game. If all workers are busy, wait for one. If there is only one worker, wait until it has done
+        the game, so that no more than one core is in use."""
         task = [game, sha256, None, 1]
         self._tasks.append(task)
         while not self._idle and len(self._busy) >= self._jobs:
@@ -140,7 +141,7 @@ class Workers:
             self.wait()
 
     def is_full(self):
-        """True if games have piled up behind a slow one, so that the next should not be put yet."""
+        """True if so many games wait for a slow one before them that the next should not be put yet."""
         return len(self._tasks) >= 4 * self._jobs
 
     def is_working(self):
@@ -148,10 +149,10 @@ class Workers:
         return bool(self._busy)
 
     def wait(self, also=(), waiting=contextlib.nullcontext):
-        """Wait until a worker has said something, or one of the files `also` can be read.
+        """Wait until a worker has sent something, or one of the files `also` can be read.
 
-        waiting(): a context in which a signal may raise Interrupted. An answer is not read in it: half of one is none.
-        Raises Problem if a worker cannot start.
+        waiting(): a context in which a signal may raise Interrupted. Answers are read outside of it, so that none is
+        cut in half. Raises Problem if a worker cannot start.
         """
         with waiting():
             ready = select.select([*self._busy, *also], [], [])[0]
@@ -160,13 +161,13 @@ class Workers:
                 self._receive(fd)
 
     def done(self):
-        """Yield (game, sha256, kind, what) of the games that are done, as far as all before them are."""
+        """Yield (game, sha256, kind, what) of the games that are done, up to the first that is not."""
         while self._tasks and self._tasks[0][2]:
             game, sha256, (kind, what), _ = self._tasks.popleft()
             yield game, sha256, kind, what
 
     def close(self):
-        """End the workers; what they were at is dropped."""
+        """End the workers, and drop what they were doing."""
         for worker in [*self._idle, *self._busy.values()]:
             worker.end()
         self._idle, self._busy = [], {}
@@ -187,10 +188,10 @@ class Workers:
             self._mourn(worker)
 
     def _mourn(self, worker):
-        """Have the task of a dead worker done by another; if it has had enough of them, it has failed."""
+        """Give the task of a dead worker to another one. If it has killed _TRIES of them, it has failed."""
         task, (how, said) = worker.task, worker.end()
         if worker.stage == _STARTING:
-            raise Problem(f"a process that encodes games did not start ({how}){': ' * bool(said)}{said}")
+            raise Problem(f"a process that encodes games could not start ({how}){': ' * bool(said)}{said}")
         task[3] += worker.stage == _WORKING
         if task[3] <= _TRIES:
             self._give(task)
@@ -207,11 +208,11 @@ def _say(out, what):
 def _main(work, judge, pid, talk):
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the deadline: it ends also what does not come back to Python
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the deadline; it also ends C++ code that never returns to Python
     parent.end_with(pid)
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(talk, 2)
-    os.dup2(2, 1)  # what the engine may print is no answer
+    os.dup2(2, 1)  # stdout is for answers only, so what the engine prints goes to stderr
     os.close(talk)
     try:
         _say(out, IDENTITY)
@@ -226,7 +227,7 @@ def _main(work, judge, pid, talk):
             pickle.dump(found, out, pickle.HIGHEST_PROTOCOL)
             out.flush()
     except BrokenPipeError:
-        os._exit(1)  # nobody waits for it any more
+        os._exit(1)  # nobody waits for the answer any more
 
 
 if __name__ == "__main__":

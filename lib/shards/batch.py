@@ -1,4 +1,5 @@
-"""Encoding a stream of games into shards: each game all or nothing, each id reported once its rows are durable."""
+"""Encoding a stream of games into shards. A game gets all its rows or none; its id is given out once they are on disk.
+"""
 
 import collections
 import contextlib
@@ -7,34 +8,41 @@ import math
 from ..logs import adopt
 from ..rows import encoder
 from ..rows.workers import Workers
-from ..store import identity
+from ..store import identity, wording
 from ..store.errors import Interrupted
-from . import commit, index, layouts, pace, writing
+from . import commit, fate, index, layouts, pace, writing
 from .due import Due
+
+_NAMED = 20  # games that fail and are named; all others are counted
+_SETTLED = 5  # ids with nothing to do that are told why
 
 
 class Batch:
-    """What one encoding process does. tally: how many games went which way, for the closing line."""
+    """What one encoding process does. tally: how many games were encoded, failed and so on, for the closing line."""
 
     def __init__(self, work, manifest, shard_rows, jobs=1, deep=False, layout="dense",
-                 waiting=contextlib.nullcontext, say=None, only=None, judge=1, outdated=False):
-        """For the work directory and its Manifest; a shard is closed before it would exceed `shard_rows` rows.
+                 waiting=contextlib.nullcontext, say=None, only=None, judge=1, outdated=False, again=False,
+                 tell_settled=False, failed=None):
+        """For the work directory and its Manifest. A shard is closed before it would have more than `shard_rows` rows.
 
-        jobs, judge: as of lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a
-        signal may raise Interrupted; say(text): tells the user of each game that fails; only: the ids that may come, if
-        that is known, so that no other game's shard need be looked at.
+        jobs, judge: as in lib.rows.workers; layout: of new shards, a key of LAYOUTS; waiting(): a context in which a
+        signal may raise Interrupted; say(text): tells the user of games that fail; only: the ids that may come, if
+        that is known, so that no other shards need to be looked at.
 
-        What a killed run left unclaimed is claimed at once, and so is what a game still has rows of. Games whose shard
-        is gone or damaged are due again; deep: damage is looked for in every byte; outdated: so are those whose rows
-        an older encoder made. Raises OSError, Problem for a shard of another version.
+        At once, rows are claimed that a killed run did not come to claim, and those of games whose log is back. Games
+        whose shard is gone or damaged are due again. deep: damage is looked for in every byte. outdated: games are due
+        whose rows an older encoder made. again: so are all ids that come and were encoded or failed before.
+        tell_settled: tell why nothing is done about an id. failed(error): called with the reason of each game that
+        fails. Raises OSError, and Problem for a shard of another version.
         """
         self.work, self.manifest, self.shard_rows, self.layout = work, manifest, shard_rows, layout
-        self._waiting, self._say = waiting, say
+        self._waiting, self._say = waiting, say or (lambda text: None)
+        self._again, self._tell_settled, self._failed = again, tell_settled, failed or (lambda error: None)
         layouts.require(layout)
         self.tally = collections.Counter()
         self._writer, self._spent = None, pace.Spent()
         self._workers, self._in_hand = Workers(work, jobs, judge), set()
-        self._due = Due(work, manifest, encoder.ENCODER, deep, only, outdated, say or (lambda text: None))
+        self._due = Due(work, manifest, encoder.ENCODER, deep, only, outdated, self._say)
         if self._due.unreadable:
             self.tally["unreadable"] = self._due.unreadable
         self._rescued = commit.finish_interrupted(work, manifest, encoder.ENCODER)
@@ -45,7 +53,7 @@ class Batch:
         return commit.renew(self.work, self.manifest, games, self._due.gone, self._due.outdated) if games else []
 
     def due(self, ids):
-        """Yield those of `ids` that `run` would encode; encodes nothing."""
+        """Yield those of `ids` that `run` would encode, and encode nothing."""
         self._count(self._rescued)
         self._count_renewed(self._renewed)
         for game in ids:
@@ -57,10 +65,10 @@ class Batch:
     def run(self, ids, source=None):
         """Encode `ids` as they come; yields each id once its shard is in place and its event is appended.
 
-        An id of None means that none is there just now: the file `source` can be read when there is. A game that cannot
-        be encoded is `failed`, one whose bytes are not the recorded ones is `corrupt` unless it was still being copied
-        when it was adopted, one whose file cannot be read is counted as unreadable and stays as it is. Raises OSError,
-        Problem; what was encoded but not yet in place is dropped then, and is encoded again by the next run.
+        None among the ids means that there is none just now; once there is, the file `source` can be read. A game that
+        cannot be encoded becomes `failed`. A game whose log has other bytes than recorded becomes `corrupt`, unless the
+        log was still being copied when it was adopted. A game whose log cannot be read stays as it is, and is counted.
+        Raises OSError, Problem. Then what is not yet in a finished shard is dropped, and the next run encodes it again.
         """
         index.keep_up(self.work, self.manifest, math.inf)  # a killed run may have left none
         try:
@@ -71,7 +79,7 @@ class Batch:
                     if game is None:
                         self._workers.wait([source], self._waiting)
                     elif self._is_ours(game):
-                        if "claim" in self.manifest.latest[game] and self._renew([game]):
+                        if "claim" in self.manifest.latest[game] and not self._again and self._renew([game]):
                             yield from self._count_renewed([game])
                             continue
                         self._in_hand.add(game)
@@ -81,7 +89,7 @@ class Batch:
                         self._workers.wait()
                         yield from self._store_done()
             except Interrupted:
-                pass  # nothing is half done while waiting: finish what is in hand
+                pass  # it was only waiting: finish what is in hand
             while self._workers.is_working():
                 self._workers.wait()
                 yield from self._store_done()
@@ -95,15 +103,22 @@ class Batch:
     def _is_ours(self, game):
         """True if a game is still to be encoded, and not in hand already."""
         if game in self._in_hand:
-            return False  # queued, and now on stdin too: its event comes with the shard's
+            return False  # it came before, and its event comes with its shard's
         if not self._due.is_due(self.manifest.latest.get(game)):
-            with self.manifest.locked():  # others may have appended it since we read
+            with self.manifest.locked():  # this reads what others have appended since
                 pass
         record = self.manifest.latest.get(game)
-        if self._due.is_due(record):
+        if self._due.is_due(record) or (self._again and self._due.ask_again(record)):
             return True
         self.tally["not in the manifest" if record is None else "settled before"] += 1
+        if self._tell_settled and self.tally["not in the manifest"] + self.tally["settled before"] <= _SETTLED:
+            self._say(f"{game} {fate.of(record)}{self._hint(game, record)}")
         return False
+
+    def _hint(self, game, record):
+        if self._again or not fate.may_be_tried_again(record):
+            return ""
+        return f"; to encode it again: {wording.script(self.work, f'encode-batch --again {game}')}"
 
     def _store_done(self):
         """Put away what the workers have answered; yields the ids of shards that were closed."""
@@ -117,10 +132,9 @@ class Batch:
             record = self.manifest.latest.get(game, {})
             if kind == "unreadable":
                 self.tally[kind] += 1
-                if self._say:
-                    self._say(f"{game}: its file cannot be read ({what}): left as it is")
+                self._say(f"{game}: its log cannot be read ({what}), so the game stays as it is")
             elif kind in ("failed", "died"):
-                # who died may have been killed for another's fault: the next run tries it once more
+                # perhaps the process was killed for some other reason, so the next run tries the game once more
                 again = kind == "died" and not record.get("error", "").startswith("the encoder died")
                 self._settle({"gid": game, "status": "failed", "error": what, "stage": "encode",
                               "encoder": "" if again else encoder.ENCODER["version"], "sha256": sha256}, sha256)
@@ -128,12 +142,12 @@ class Batch:
                 if not self._take_again(game):
                     self._settle({"gid": game, "status": "corrupt", "found": what}, sha256)
             else:
-                identity.must_be_here(self.work, "xml")  # or nothing is known of the file
+                identity.must_be_here(self.work, "xml")  # if xml/ is not mounted, the log may well be there
                 self.tally["file missing"] += 1
 
     def _take_again(self, game):
-        """Take in a log that was still being copied when it was adopted, and encode it if it is whole by now; returns
-        False if it was not, and so is damaged."""
+        """Take in again a log that was still being copied when it was adopted, and encode it if it is whole by now.
+        Returns False if it was not being copied, which means that it is damaged."""
         if adopt.take_in(self.work, self.manifest, game) == "left":
             return False
         record = self.manifest.latest[game]
@@ -145,14 +159,24 @@ class Batch:
         return True
 
     def _settle(self, event, sha256):
-        """Append `event` if its game is still due, with the bytes that the event is about."""
+        """Append `event` if its game is still due, and still has the log that the event is about."""
         with self.manifest.locked() as append:
             record = self.manifest.latest.get(event["gid"])
             if self._due.is_due(record) and record.get("sha256") == sha256:
                 append([{**event, **self._due.kept(record)}])
-                self.tally[event["status"]] += 1
-                if self._say:
-                    self._say(f"{event['gid']}: {event.get('error', 'its file is not what was downloaded: left out')}")
+                self._count_bad(event)
+
+    def _count_bad(self, event):
+        """Count a game that failed or whose log is damaged, and name it unless there were very many."""
+        self.tally[event["status"]] += 1
+        if event["status"] == "failed":
+            self._failed(event["error"])
+        n = self.tally["failed"] + self.tally["corrupt"]
+        if n <= _NAMED:
+            self._say(f"{event['gid']}: {event.get('error', 'SHA-256 differs from the manifest; skipped')}")
+        elif n == _NAMED + 1:
+            self._say("more games fail: from here on they are only counted; to see the reason of each: "
+                      f"{wording.script(self.work, 'manifest-latest')}")
 
     def _store(self, game, sha256, folded):
         n = len(folded["labels"])
@@ -167,13 +191,12 @@ class Batch:
             yield from self.close()
 
     def close(self):
-        """Put the shard in the making in its place; yields the ids that it holds."""
+        """Finish the open shard and put it in its place; yields the ids whose rows it now has."""
         if self._writer:
             self._in_hand.difference_update(g["gid"] for g in self._writer.games)
             self._spent.games += len(self._writer.games)
             with self._spent.writing():
-                done = commit.publish(self._writer, self.manifest, self.work, encoder.ENCODER, self._due.gone,
-                                      self._due.outdated)
+                done = commit.publish(self._writer, self.manifest, self.work, encoder.ENCODER, self._due.is_due)
             self._writer = None
             self._spent.note(self.work)
             index.keep_up(self.work, self.manifest)

@@ -1,21 +1,25 @@
-"""Publishing a shard: its rename and the events that claim its rows, also those that a killed run left out."""
+"""Publishing a shard: rename it into place, and append the events that claim its rows. A killed run may have renamed a
+shard and not yet claimed its rows: that is made up for here too."""
 
 from ..store import identity
 from ..store.claims import held
 from . import policy, reading
 
 
-def publish(writer, manifest, work, encoder, gone=(), outdated=()):
+def publish(writer, manifest, work, encoder, is_due=None):
     """Finish `writer` and publish it: under the manifest's lock, rename it and append the events of those of its games
-    that are still to be encoded; gone, outdated: as of policy.needs_encoding. Returns their ids; when there are none,
-    nothing is left of the shard. Raises OSError, Problem if the cache is not mounted any more.
+    that are still to be encoded. is_due(record): whether a game with this current record is; None: policy decides.
+
+    Returns their ids. If there are none, nothing is left of the shard. Raises OSError, and Problem if the cache is not
+    mounted any more.
     """
+    is_due = is_due or (lambda record: policy.needs_encoding(record, encoder))
     writer.finish(encoder)
     with manifest.locked() as append:
         identity.must_be_here(work, "cache")
         current = {g["gid"]: manifest.latest.get(g["gid"], {}) for g in writer.games}
-        ours = [g for g in writer.games if policy.needs_encoding(current[g["gid"]], encoder, gone, outdated)
-                and current[g["gid"]].get("sha256") == g["sha256"]]
+        ours = [g for g in writer.games
+                if is_due(current[g["gid"]]) and current[g["gid"]].get("sha256") == g["sha256"]]
         if not ours:
             writer.discard()
             return []
@@ -30,8 +34,8 @@ def used_numbers(manifest):
 
 
 def finish_interrupted(work, manifest, encoder):
-    """Append the `encoded` events that a killed commit could not: games of sound shards that are still to be encoded
-    and whose rows there no event ever claimed. Returns their ids. Raises OSError.
+    """Append the `encoded` events that a killed process did not come to append: for games that are still to be encoded
+    and have rows in a sound shard that no event ever claimed. Returns their ids. Raises OSError.
     """
     if not any(policy.needs_encoding(r, encoder) for r in manifest.latest.values()):
         return []
@@ -39,8 +43,8 @@ def finish_interrupted(work, manifest, encoder):
 
 
 def renew(work, manifest, games, gone=(), outdated=()):
-    """Append the `encoded` events of those of `games` whose log is back, with the very bytes of which they still hold
-    rows: there is nothing to encode. But for rows in the `gone` shards and those of the `outdated` games.
+    """Append the `encoded` events of those of `games` whose log is back with the same bytes as before: they still have
+    rows of it, so there is nothing to encode. Not so for rows in the `gone` shards, and for the `outdated` games.
 
     Returns their ids. Raises OSError.
     """
@@ -48,7 +52,7 @@ def renew(work, manifest, games, gone=(), outdated=()):
 
 
 def _append(manifest, find):
-    if not find():  # without the lock at first: many may start at the same time
+    if not find():  # without the lock at first, because many processes may start at the same time
         return []
     with manifest.locked() as append:
         found = find()
@@ -82,7 +86,7 @@ def _held(work, manifest, games, gone, outdated):
 
 
 def _events(work, name, wanted):
-    """gid -> the event that claims its rows, of the games of a sound shard whose entries are wanted(entry)."""
+    """gid -> the event that claims its rows, for those games of a sound shard of which wanted(entry) is true."""
     try:
         meta = reading.read_meta(work, name)
         games = [g for g in meta["games"] if wanted(g)]

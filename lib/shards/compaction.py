@@ -1,8 +1,8 @@
-"""Compaction: live rows into full shards, then away with the old ones. Killed anywhere, it loses nothing.
+"""Compaction: copy live rows into full shards, then remove the old shards. Killed anywhere, it loses nothing.
 
-Shards are packed whole, never split: what a new shard replaces is removed before the next one is begun, so there is
-never more than one shard's worth of extra disk in use. Rows of several encoder versions never come into one shard. A
-shard whose rows do not all stand elsewhere, or that is damaged, goes to the trash.
+An old shard goes into one new shard as a whole. What a new shard replaces is removed before the next one is begun, so
+that there is never more than one shard of extra disk in use. Rows of several encoder versions are never mixed in one
+shard. If an old shard is damaged, or some of its rows are in no other shard, it goes to the trash and is not deleted.
 """
 
 import contextlib
@@ -10,10 +10,10 @@ import json
 import os
 import shutil
 
-from ..store import files, identity, trash, workdir
+from ..store import files, identity, trash, wording, workdir
 from ..store.claims import held, kept
 from ..store.errors import Problem
-from . import commit, index, policy, reading, room, verify, writing
+from . import commit, index, policy, reading, room, writing
 
 
 def plan(work, manifest, shard_rows, layout=None):
@@ -21,29 +21,31 @@ def plan(work, manifest, shard_rows, layout=None):
 
     A shard is left alone if all its rows are live, its layout is `layout` (None: any) and no other of the same layout
     and encoder fits in with it; a damaged one that holds live rows is left to verify-shards. Raises Problem for what
-    cannot be read or is of another version, and if a shard has a game that the manifest does not know: its rows would
-    be taken for stale, and they may be all that is left of it.
+    cannot be read or is of another version, and if the manifest has lost track of a game of a shard: its rows would be
+    taken for stale, and they may be all that is left of it.
     """
     identity.must_be_here(work, "cache")
+    recover = wording.make(work, "recover")
     latest, live, dirty, kinds, groups, dead = manifest.latest, {}, set(), {}, [], []
     claimed = {claim.get("shard") for claim in map(held, latest.values()) if claim}
+    gone = claimed - set(reading.names(work))
     for name in reading.names(work):
         meta = None
         with reading.needing(name), contextlib.suppress(reading.Damaged):
             meta = reading.read_meta(work, name)
-        if meta and verify.unknown_games(meta, latest):
-            raise Problem(f"{name}: the manifest does not know its games: {verify.RECOVER}, then compact")
+        if meta and any(policy.is_forgotten(g, name, manifest, gone) for g in meta["games"]):
+            raise Problem(f"{name}: the manifest has lost track of its games; to record them again: {recover}")
         if name not in claimed:
             if not meta and not latest:
-                raise Problem(f"{name}: neither its {reading.META} nor the manifest tells which games it has: "
-                              f"{verify.RECOVER}, or move it out of the cache")
+                raise Problem(f"{name}: neither its {reading.META} nor the manifest tells which games it has; "
+                              f"to rebuild the manifest: {recover}")
             dead.append(name)
         elif meta:
             live[name] = sum(g["n_rows"] for g in policy.live(meta, name, latest))
             kinds[name] = layout or meta["layout"], json.dumps(meta.get("encoder"), sort_keys=True)
             if live[name] < meta["n_rows"] or meta["layout"] != kinds[name][0]:
                 dirty.add(name)
-    for name in sorted(live, key=lambda name: (-live[name], reading.order(name))):  # first fit, largest first
+    for name in sorted(live, key=lambda name: (-live[name], reading.order(name))):  # largest first
         for group in groups:
             if kinds[group[0]] == kinds[name] and sum(live[n] for n in group) + live[name] <= shard_rows:
                 group.append(name)
@@ -62,11 +64,11 @@ def check_room(work, groups, layout):
 
 
 def merge(work, manifest, names, layout=None):
-    """Copy the live rows of the shards `names` into one new shard and append the events that move their claims.
+    """Copy the live rows of the shards `names` into one new shard and append the events that claim them there.
 
-    layout: of the new shard; None: that of the first of the others. Returns the new shard's name, None if nothing was
-    live. Games that were encoded again or thrown out meanwhile are stale in the new shard too. Raises OSError, and
-    Problem when a shard is damaged or cannot be read: then nothing has changed.
+    layout: of the new shard; None: as the first of the old ones. Returns the new shard's name, None if no row was live.
+    If a game is encoded again or thrown out meanwhile, its rows are stale in the new shard too. Raises OSError, and
+    Problem if a shard is damaged or cannot be read: then nothing has changed.
     """
     writer = None
     try:
@@ -76,7 +78,8 @@ def merge(work, manifest, names, layout=None):
                 meta = reading.read_meta(work, name)
                 damage = reading.damage(work, name, meta, deep=True)
             if damage:
-                raise Problem(f"{name}: {damage}: not compacted; `make check DEEP=1` tells what mends it")
+                raise Problem(f"{name}: {damage}; not compacted. To see what mends it: "
+                              f"{wording.make(work, 'check DEEP=1')}")
             writer = writer or writing.Writer(work, layout or meta["layout"])
             encoders.append(meta.get("encoder"))
             for g in policy.live(meta, name, manifest.latest):
@@ -103,50 +106,54 @@ def merge(work, manifest, names, layout=None):
 
 
 def _moved(record, claim):
-    """The event that gives a game with this current record the `claim` on its rows' new place."""
+    """The event that moves the claim of a game with this current record to the new place of its rows, `claim`."""
     return claim if record.get("status") == "encoded" else {**policy.unchanged(record), **kept(claim)}
 
 
 def remove(work, manifest, names, say=lambda text: None):
-    """Remove shards in which nothing is live, after putting an index in place that does not speak of them. say(text):
-    tells of those that go to the trash.
+    """Remove shards without live rows, after the index no longer lists them. say(text): tells of those that go to the
+    trash. Returns the names of the removed shards.
 
-    A number that no event names would be free to be used again: such names are put on record first, with the current
-    record of some game. Raises OSError, Problem.
+    If no event names a shard, its number would be used again. So such names are put on record first, in an event that
+    repeats the current record of some game. Raises OSError, Problem.
     """
-    with manifest.locked() as append:  # until they are out of sight: nobody can claim rows in them meanwhile
+    with manifest.locked() as append:  # until they are out of sight, so that nobody claims rows in them meanwhile
         identity.must_be_here(work, "cache")
         live = {claim.get("shard") for claim in map(held, manifest.latest.values()) if claim}
         names = [name for name in names if name not in live and os.path.lexists(workdir.path(work, "cache", name))]
-        replaced = [name for name in names if _is_replaced(work, manifest, name)]
+        kept_for = {name: _why_kept(work, manifest, name) for name in names}
         unnamed = [name for name in names if name not in manifest.claims]
         if unnamed and manifest.latest:
             append([{**policy.unchanged(next(iter(manifest.latest.values()))), "dropped": unnamed}])
         index.rebuild(work, manifest.latest)
         asides = []
         for name in names:
-            # by a rename first: a reader never sees half a shard under its name
+            # by a rename first, so that a reader never sees half a shard under its name
             path = workdir.path(work, "cache", name)
-            if name in replaced:
+            if kept_for[name]:
+                say(f"{name} is not used any more and was moved to {trash.put(work, path)}, not deleted, because "
+                    f"{kept_for[name]}; nothing else needs to be done")
+            else:
                 asides.append(files.temporary_path(path))
                 os.rename(path, asides[-1])
-            else:
-                say(f"{name} is damaged, or has rows that no other shard has: it is in {trash.put(work, path)} now")
     for path in asides:
-        shutil.rmtree(path, ignore_errors=True)  # what withstands is swept by the next run
+        shutil.rmtree(path, ignore_errors=True)  # the next run sweeps what could not be removed
     if names:
         files.sync_dir(workdir.cache(work))
     return names
 
 
-def _is_replaced(work, manifest, name):
-    """True if a shard is sound and the rows of all its games stand elsewhere."""
+def _why_kept(work, manifest, name):
+    """Why a shard without live rows is not deleted, as text; None if it is sound and all its games have rows elsewhere.
+    """
     try:
         with reading.needing(name):
             meta = reading.read_meta(work, name)
-            if reading.damage(work, name, meta):
-                return False
-    except reading.Damaged:
-        return False
+            damage = reading.damage(work, name, meta)
+    except reading.Damaged as e:
+        damage = str(e)
+    if damage:
+        return f"it is damaged ({damage})"
     records = [manifest.latest.get(g["gid"], {}) for g in meta["games"]]
-    return all(record.get("status") == "duplicate" or held(record) for record in records)
+    n = sum(record.get("status") != "duplicate" and not held(record) for record in records)
+    return f"no other shard has rows of {wording.count(n, 'game')} in it" if n else None

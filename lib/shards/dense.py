@@ -1,4 +1,14 @@
-"""The dense layout of a shard: an .npy file for each array of lib.rows.schema, for np.load(mmap_mode="r")."""
+"""The dense layout of a shard: an .npy file for each array of lib.rows.schema, to be mapped with np.load.
+
+It can be read with nothing of this tree. index.json says which rows of a shard are live; the others are stale, which
+means that their games have been encoded again elsewhere. In a cache that has only dense shards:
+
+    index = json.load(open("data/demo/cache/index.json"))
+    for shard in index["shards"]:
+        tokens = np.load(f"data/demo/cache/{shard['path']}/tokens.npy", mmap_mode="r")
+        for start, stop in index["row_ranges"][shard["path"]]:
+            print(shard["path"], tokens[start:stop].shape)
+"""
 
 import concurrent.futures
 import contextlib
@@ -69,18 +79,18 @@ class Writer:
 
     def _await_flush(self):
         if self._flush:
-            self._flush.result()  # a failed write is told to one fsync only: it must not be lost with it
+            self._flush.result()  # the system tells of a failed write only once, so this must not be ignored
 
     def close(self):
         """Let go of the files, finished or not. Raises OSError."""
-        with contextlib.ExitStack() as all_of_them:  # though one fails: where the disk is full each does
+        with contextlib.ExitStack() as all_of_them:  # even if one fails, as each does on a full disk
             for f in self._files.values():
                 all_of_them.callback(f.close)
             self._flusher.shutdown()
 
 
 def _checked(rows, game):
-    """The arrays of lib.rows.schema, and no other; ValueError if one is not as it should be."""
+    """The arrays of lib.rows.schema and no others. Raises ValueError if one has the wrong shape or type."""
     n, arrays = len(rows["labels"]), {}
     for name, (shape, dtype) in schema.ARRAYS.items():
         arrays[name] = array = np.ascontiguousarray(rows[name])
@@ -93,14 +103,14 @@ def rows(path, meta, wanted, names=tuple(schema.ARRAYS)):
     """The rows `wanted` (numbers in the shard, growing) of the shard in the directory `path`: these arrays of
     lib.rows.schema. Raises OSError, and ValueError when a file is damaged."""
     if len(wanted) and wanted[-1] - wanted[0] == len(wanted) - 1:
-        wanted = slice(wanted[0], wanted[-1] + 1)  # quicker
+        wanted = slice(wanted[0], wanted[-1] + 1)  # faster than a list of numbers
     found = {name: np.load(_file(path, name), mmap_mode="r")[wanted] for name in names if _is_there(meta, name)}
     unknown = {name: np.full((len(found["labels"]), 4), schema.UNKNOWN, "<i4") for name in names if name not in found}
     return found | unknown
 
 
 def _is_there(meta, name):
-    """False for what a shard has not that is older than the array."""
+    """False for an array that a shard does not have because the shard is older than that array."""
     return name != "deltas" or name in meta["sha256"]
 
 
@@ -116,8 +126,8 @@ def masks(path, meta):
 
 
 def damage(path, meta, deep=False):
-    """What is wrong with the files in the directory `path` against its `meta`, as text; None if nothing is. deep: hash
-    them too. Raises OSError if one cannot be read."""
+    """What is wrong with the files of the shard in the directory `path`, compared with its `meta`, as text; None if
+    nothing is. deep: read and hash them too. Raises OSError if one cannot be read."""
     for name, (shape, dtype) in schema.ARRAYS.items():
         if not _is_there(meta, name) or (not deep and _is_as_written(path, name, meta["n_rows"])):
             continue
@@ -127,20 +137,22 @@ def damage(path, meta, deep=False):
         except FileNotFoundError:
             return f"{name}.npy is gone"
         except OSError as e:
-            if e.errno not in (None, errno.EINVAL):  # else it is numpy's, or mmap's, about what it read
+            if e.errno not in (None, errno.EINVAL):  # these two come from numpy or mmap, about what they have read
                 raise
             return f"{name}.npy cannot be understood: {e}"
-        except Exception as e:  # a damaged header makes numpy raise nearly anything, TokenError and BadZipFile too
+        except Exception as e:  # on a damaged header numpy raises nearly anything, TokenError and BadZipFile too
             return f"{name}.npy cannot be understood: {e}"
         if not as_said:
-            return f"{name}.npy is {found.dtype} {found.shape}, meta.json says {meta['n_rows']} rows"
+            if found.dtype != dtype or found.shape[1:] != shape:
+                return f"{name}.npy has numbers of another type, or rows of another size, than {name} has"
+            return f"{name}.npy has {len(found)} rows; meta.json says {meta['n_rows']}"
         if deep and len(found) and _hash(_file(path, name), found) != meta.get("sha256", {}).get(name):
-            return f"{name}.npy: its sha256 is not the one in meta.json"
+            return f"{name}.npy: its SHA-256 differs from meta.json"
     return None
 
 
 def _is_as_written(path, name, n_rows):
-    """True if a file has the header and the size that `Writer` gives it; a twentieth of the work of opening it."""
+    """True if a file has the header and the size that `Writer` gives it. This is twenty times as fast as numpy."""
     header, row_bytes = _header(name, n_rows)
     try:
         fd = os.open(_file(path, name), os.O_RDONLY)
@@ -161,7 +173,7 @@ def _header(name, n_rows):
 
 
 def _write_header(f, name, n_rows):
-    # numpy pads a header so that the first axis can grow: the final one takes exactly the same place
+    # numpy pads a header so that the number of rows can grow: the final header takes exactly the same room
     shape, dtype = schema.ARRAYS[name]
     np.lib.format.write_array_header_1_0(f, {
         "descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (n_rows, *shape),
@@ -173,7 +185,8 @@ def _file(path, name):
 
 
 def _hash(path, array):
-    """The sha256 of the data of a mapped array, read: a bad disk would kill who looks at it through the map."""
+    """The SHA-256 of the data of a mapped array. The file is read, not the map, because there a bad disk would kill the
+    process."""
     digest = hashlib.sha256()
     with files.naming(path), open(path, "rb") as f:
         f.seek(array.offset)

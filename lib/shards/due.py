@@ -1,33 +1,33 @@
-"""Which games are to be encoded: what waits for it, what has lost its rows, and, when asked for, what an older encoder
-made."""
+"""Which games are to be encoded: those that wait for it, those that have lost their rows and, if asked for, those whose
+rows an older encoder made."""
 
-from ..store import workdir
+from ..store import wording, workdir
 from ..store.claims import kept
 from ..store.errors import Problem
-from . import policy, reading, verify
+from . import fate, policy, reading, verify
 
 
 class Due:
-    """What a look at the shards says of the games of a Manifest.
+    """What a look at the shards says about the games of a Manifest.
 
-    gone: shard -> verify.Finding, of those whose claims cannot be relied on; outdated: the games to be encoded again
-    because an older encoder made their rows; unreadable: how many shards cannot be read
+    gone: shard -> verify.Finding, of the shards that do not have the rows that the manifest claims; outdated: the games
+    to encode again because an older encoder made their rows; unreadable: how many shards cannot be read
     """
 
     def __init__(self, work, manifest, encoder, deep=False, only=None, outdated=False, say=print):
-        """Look at the shards, in every byte if `deep`. only: the games that matter, None for all; outdated: if rows of
-        an older encoder than `encoder` are to be made anew; say(text): tells what cannot be read.
+        """Look at the shards, at every byte if `deep`. only: the games that matter, None for all; outdated: if rows of
+        an older encoder than `encoder` are to be made again; say(text): tells what cannot be read.
 
         Raises Problem for a shard of another version, or a cache that is not mounted; OSError.
         """
         self._work, self._manifest, self.encoder, self._say = work, manifest, encoder, say
-        self.gone, self.unreadable = {}, 0
+        self.gone, self.unreadable, self._again = {}, 0, {}
         for found in verify.check(work, reading.names(work), manifest, deep, of=only):
             if found.verdict == "foreign":
                 raise Problem(f"{found.shard}: {found.why}")
             if found.verdict == "unreadable":
                 self.unreadable += 1
-                say(f"{found.shard} {found.why}: its games are left as they are")
+                say(f"{found.shard} {found.why}: its games stay as they are")
             if found.is_lost:
                 self.gone[found.shard] = found
         self.outdated = set(self._outdated()) if outdated else set()
@@ -42,11 +42,22 @@ class Due:
 
     def is_due(self, record):
         """True if a game with this current record (None: it has none) is to be encoded."""
+        asked = self._again.get(record.get("gid")) if record else None
+        if asked and asked == record:
+            return True
         return policy.needs_encoding(record, self.encoder, self.gone, self.outdated)
 
+    def ask_again(self, record):
+        """Have a game encoded again, as long as this is its current record: once, whoever does it. Returns False if it
+        cannot be, or was asked for before."""
+        if not fate.may_be_tried_again(record) or record["gid"] in self._again:
+            return False
+        self._again[record["gid"]] = record
+        return True
+
     def queued(self):
-        """The ids that the manifest has for encoding, in its order, but for those whose log is lost with their rows.
-        Tells of each lost shard what becomes of its games."""
+        """The ids that the manifest has waiting for encoding, in its order, without those that have lost their log as
+        well as their rows. Tells of each lost shard what becomes of its games."""
         lost = {game for found in self.gone.values() for game in self._lost(found)}
         return [game for game, r in self._manifest.latest.items() if self.is_due(r) and game not in lost]
 
@@ -55,14 +66,14 @@ class Due:
         lost = [game for game in games if workdir.log_is_gone(self._work, game)]
         what = f"{found.shard} is gone" if found.verdict == "absent" else f"{found.shard} is damaged ({found.why})"
         if len(games) > len(lost):
-            self._say(f"{what}: its {len(games) - len(lost)} games are encoded again")
+            self._say(f"{what}: encoding {wording.count(len(games) - len(lost), 'game')} again")
         if lost:
-            self._say(f"{what}: {len(lost)} of its games are lost with their logs: "
-                      "`make check REPAIR=1` queues their downloads")
+            self._say(f"{what}, and the logs of {wording.count(len(lost), 'game')} in it are gone too; to queue their "
+                      f"downloads: {wording.make(self._work, 'check REPAIR=1')}")
         return lost
 
     def kept(self, record):
-        """What an event needs to have to keep the claim of the record before it, unless its rows are damaged."""
+        """What an event must have to keep the claim of the record before it, unless its rows are damaged."""
         found = self.gone.get(record.get("shard"))
         return {} if found and found.verdict == "damaged" else kept(record)
 

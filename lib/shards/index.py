@@ -1,4 +1,5 @@
-"""cache/index.json: what a reader of the cache needs to know, rebuilt from the shards and the manifest at any time."""
+"""cache/index.json: which rows of which shard are live. It can be rebuilt from the shards and the manifest at any time.
+"""
 
 import contextlib
 import json
@@ -7,7 +8,7 @@ import os
 import time
 
 from ..rows import schema
-from ..store import files, workdir
+from ..store import files, wording, workdir
 from ..store.claims import held
 from ..store.errors import Problem
 from . import policy, reading
@@ -17,15 +18,15 @@ _PAUSE_A_SHARD = 0.05  # and for each shard: to read its meta.json takes 0.7 ms 
 
 
 def build(work, latest):
-    """(index, problems): the index of the cache as a dict, and a line for each encoded game whose claim no shard bears
-    out. Of a game whose log is fetched again no rows are missed.
+    """(index, problems): the index of the cache as a dict, and a line for each encoded game whose rows are not in the
+    shard that it claims them in. A game whose log is being fetched again is not missed.
 
-    Only rows that a current record claims and that the shard's meta.json knows are in it. Raises Problem for a shard
-    that cannot be read or is of another version, or if the cache is not mounted.
+    The index has only rows that a current record claims and that the shard's meta.json has too. Raises Problem for a
+    shard that cannot be read or is of another version, or if the cache is not mounted.
     """
     claimed = {}
     for game, record in latest.items():
-        claim = record if record.get("status") == "encoded" else held(record)  # for each game: kept quick
+        claim = record if record.get("status") == "encoded" else held(record)  # fast: done for each game
         if claim:
             claimed.setdefault(claim.get("shard"), {})[game] = claim
     row_ranges, encoders, problems = {}, {}, []
@@ -36,7 +37,7 @@ def build(work, latest):
                 meta = reading.read_meta(work, name)
         except reading.Damaged as e:
             if missed:
-                problems.append(f"{name}: {len(missed)} games left out: {e}")
+                problems.append(f"{name}: {wording.count(len(missed), 'game')} left out: {e}")
             continue
         spans, made = [], set()
         for g in meta["games"]:
@@ -63,8 +64,8 @@ def build(work, latest):
 
 
 def _index(row_ranges, encoders):
-    """The index whose live rows are `row_ranges`: shard -> list of [start, stop], made by `encoders`: shard -> version,
-    None if that is not known."""
+    """The index as a dict. row_ranges: shard -> list of [start, stop] of its live rows; encoders: shard -> version of
+    the encoder that made them, None if that is not known."""
     entries, total = [], 0
     for name, spans in row_ranges.items():
         n = sum(stop - start for start, stop in spans)
@@ -75,7 +76,7 @@ def _index(row_ranges, encoders):
 
 
 def rebuild(work, latest):
-    """Write cache/index.json if it is not already what it should be. Returns (index, problems, changed)."""
+    """Write cache/index.json unless it is as it should be already. Returns (index, problems, changed)."""
     index, problems = build(work, latest)
     data = json.dumps(index).encode() + b"\n"
     changed = _read(work) != data
@@ -106,8 +107,8 @@ def _age(work):
 
 
 def check(work, latest):
-    """What is wrong with cache/index.json, as text; None if nothing is. That it lags behind the manifest is no fault:
-    it is written when a run ends. Raises OSError."""
+    """What is wrong with cache/index.json, as text; None if nothing is. It may be older than the manifest, because a
+    run writes it now and then. Raises OSError."""
     data = _read(work)
     if data is None:
         return "is missing" if build(work, latest)[0]["total_rows"] else None
@@ -122,13 +123,13 @@ def check(work, latest):
         try:
             meta = reading.read_meta(work, name)
             if spans[-1][1] > meta["n_rows"]:
-                return f"has rows that {name} has not"
+                return f"lists rows that {name} does not have"
             if encoders.get(name) not in (None, *(policy.version(meta, g) for g in meta["games"])):
-                return f"tells another encoder version of {name} than its meta.json"
+                return f"has another encoder version of {name} than its meta.json"
         except reading.Damaged:
-            return f"has rows of {name}, which is gone or damaged"
+            return f"lists rows of {name}, which is gone or damaged"
         except (OSError, ValueError) as e:
-            return f"has rows of {name}, which cannot be read: {e}"
+            return f"lists rows of {name}, which cannot be read: {e}"
     return None
 
 

@@ -1,4 +1,21 @@
-"""The layouts that a shard may have."""
+"""The two layouts that a shard may have. A row is bit for bit the same from either, and one cache may have both.
+
+                                                  dense                  parquet
+    bytes a row (real logs)                       8,009                  60
+    a shard of 65,536 rows                        525 MB                 4 MB
+    a year of houou games, some 150 million rows  1.2 TB                 9 GB
+    read by                                       what reads .npy files  what reads Parquet
+    needs                                         numpy                  pyarrow, which `make` installs when it is used
+
+SHARD_LAYOUT=parquet is for the shards that are written from now on. `make convert LAYOUT=parquet` (or dense) converts
+all that are there. bin/bench-cache measures both on rows of your own. lib.train.reader reads both; without it:
+
+    duckdb.sql("SELECT label, count(*) FROM 'data/demo/cache/shard_*/rows.parquet' GROUP BY label").fetchall()
+    polars.scan_parquet("data/demo/cache/shard_*/rows.parquet").group_by("label").len().collect()
+    datasets.load_dataset("parquet", data_files="data/demo/cache/shard_*/rows.parquet", split="train")
+
+These read all rows of a shard, also stale ones: run `make compact` before. For dense shards see lib.shards.dense.
+"""
 
 from . import dense, parquet
 
@@ -7,6 +24,6 @@ GONE = {"packed": "; commit 77ce1fe converts it: bin/compact-shards --layout den
 
 
 def require(layout):
-    """Raises Problem if what a layout needs is not installed."""
+    """Raises Problem if a layout needs a package that is not installed."""
     if layout == "parquet":
         parquet.pyarrow()

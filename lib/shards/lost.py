@@ -1,4 +1,4 @@
-"""Games whose rows and log are both lost: if anybody has them still, it is the server."""
+"""Games that have lost both their rows and their log: only the server may still have them."""
 
 from ..store import workdir
 from ..store.claims import kept
@@ -6,7 +6,8 @@ from . import due, policy, reading
 
 
 def games(work, manifest, found):
-    """The games that a verify.Finding of a shard, and a look at their logs, say are lost. Raises OSError, Problem."""
+    """The games of a shard that are lost: their rows by its verify.Finding, their logs by a look at xml/. Raises
+    OSError, Problem."""
     if not found.is_lost:
         return []
     lost = [game for game in due.claimed(manifest, found.shard) if workdir.log_is_gone(work, game)]
@@ -18,16 +19,17 @@ def games(work, manifest, found):
 
 
 def queue(work, manifest, found):
-    """Queue the downloads of the games that a Finding says are lost; returns their ids.
+    """Queue the lost games of a shard with this Finding for download; returns their ids.
 
-    Their claim goes along if their shard is gone, since it may come back; not if its rows are damaged. Raises OSError.
+    If the shard is gone, they keep their claim on its rows, because it may come back. If it is damaged, they do not.
+    Raises OSError.
     """
     with manifest.locked() as append:
         lost = games(work, manifest, found)
         damaged = found.verdict == "damaged"
         append([{"gid": game, "status": "corrupt", **({} if damaged else kept(manifest.latest[game]))}
                 for game in lost])
-        if damaged:  # those that wait for their log already must not have these rows back
+        if damaged:  # games that wait for their log already must not get these rows back
             append([{key: value for key, value in policy.unchanged(record).items() if key != "claim"}
                     for record in map(manifest.latest.get, manifest.claims.get(found.shard, ()))
                     if (record.get("claim") or {}).get("shard") == found.shard])

@@ -1,20 +1,24 @@
-"""The parquet layout of a shard: one file, rows.parquet, that every reader of Parquet opens. A row takes some 60 bytes.
+"""The parquet layout of a shard: one file, rows.parquet, that every program for Parquet can read. A row takes some 60
+bytes. It has these columns:
 
     gid             string     the game
     hand            uint8      these three as in `origin` of lib.rows.schema
     seat            uint8
     step            uint16
     tokens          binary     five bytes a token, without padding
-    points          int32[4]   of the four seats at the decision: with the tokens they give the scalars of the schema
+    points          int32[4]   points of the four seats at the decision
     action_mask     int64      bit i is 1 where action i is legal
     label           int16      the action taken
     hand_delta      int32      these three as in `outcome`
     final_score     int32
     final_rank      uint8
-    deltas          int32[4]   the hand_delta of each seat; null in rows from an old dense shard, which has none
+    deltas          int32[4]   the hand_delta of each seat; null in rows that come from an old dense shard
 
-Rows follow the games of meta.json; a row group has whole games. pyarrow is imported only where it is needed: whoever
-has no such shard needs none.
+To numpy, the tokens of a row are np.frombuffer(row["tokens"], np.uint8).reshape(-1, 5). The scalars of the schema are
+not stored: they follow from tokens and points. The rows are in the order of the games in meta.json. A row group has
+whole games, some 2,048 rows. lib.train.reader makes of them, bit for bit, the same arrays as of a dense shard. DuckDB,
+Polars or `datasets` read all rows of a shard, also stale ones, whose games have been encoded again elsewhere: run `make
+compact` before. pyarrow is imported only when a shard of this layout is read or written, so that nobody else needs it.
 """
 
 import functools
@@ -28,7 +32,7 @@ from ..store import files
 from ..store.errors import Problem
 
 FILE = "rows.parquet"
-# On 62,215 rows of real logs level 3 took 86 bytes a row, 6 took 61, 9 took 59 and half as long again to write.
+# On 62,215 rows of real logs, level 3 took 86 bytes a row, 6 took 61; 9 took 59, and 1.5 times as long to write.
 LEVEL = 6
 GROUP_ROWS = 2048  # a row group is closed when it has so many
 _TYPES = {
@@ -44,7 +48,7 @@ def pyarrow():
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise Problem("the layout parquet needs pyarrow: `make setup SHARD_LAYOUT=parquet` installs it") from None
+        raise Problem("the layout parquet needs pyarrow; to install it: make setup SHARD_LAYOUT=parquet") from None
     return pa, pq
 
 
@@ -62,7 +66,7 @@ class Writer:
         self._writer = pq.ParquetWriter(
             self._file, self._schema, compression="zstd", compression_level=LEVEL,
             use_dictionary=[name for name in types if name != "tokens"], write_page_checksum=True,
-            write_statistics=["gid", "label"])  # the least and greatest tokens would take more room than the rest
+            write_statistics=["gid", "label"])  # for tokens these would take more room than all the rest
 
     def add(self, rows, game):
         """Append the rows of the game `game`: a folded, or a dict of the arrays of lib.rows.schema.
@@ -116,7 +120,7 @@ class Writer:
 
 
 class _File:
-    """The file of a shard, opened when it is first read from; equal to others of the same path and content."""
+    """The file of a shard, opened when it is first read. It is equal to others of the same path and content."""
 
     def __init__(self, path, meta):
         self._path, self._size, self._opened = os.path.join(path, FILE), meta["bytes"], None
@@ -132,7 +136,7 @@ class _File:
         """These columns of these row groups, as a pyarrow table."""
         if not self._opened:
             if os.path.getsize(self._path) != self._size:
-                raise ValueError(f"{FILE} is not as long as meta.json says")
+                raise ValueError(f"{FILE} has another length than meta.json says")
             self._opened = pyarrow()[1].ParquetFile(self._path, pre_buffer=False, page_checksum_verification=True)
         return self._opened.read_row_groups(groups, columns, use_threads=False)
 
@@ -160,7 +164,7 @@ def read(path, meta, wanted):
     return folded.join(parts or [folded.fold(folded.empty(0))])
 
 
-@functools.lru_cache(maxsize=16)  # some 20 MB; rows asked for one by one come from the same few groups
+@functools.lru_cache(maxsize=16)  # some 20 MB: rows that are asked for one by one come from the same few groups
 def _group(file, i):
     """All rows of a row group, as a folded."""
     table = file.table([name for name in _TYPES if name != "gid"], [i])
@@ -185,7 +189,7 @@ def masks(path, meta):
 
 
 def forget():
-    """Drop the rows that are held for the next who asks for them."""
+    """Drop the rows that are kept in memory for the next call."""
     _group.cache_clear()
 
 
@@ -210,18 +214,18 @@ def _as_bits(numbers):
 
 
 def damage(path, meta, deep=False):
-    """What is wrong with the file in the directory `path` against its `meta`, as text; None if nothing is. deep: hash
-    it too. Needs no pyarrow. Raises OSError if the file cannot be read."""
+    """What is wrong with the file of the shard in the directory `path`, compared with its `meta`, as text; None if
+    nothing is. deep: read and hash it too. Needs no pyarrow. Raises OSError if the file cannot be read."""
     try:
         found = os.path.getsize(os.path.join(path, FILE))
         if found != meta["bytes"]:
-            return f"{FILE} has {found} bytes, meta.json says {meta['bytes']}"
+            return f"{FILE} has {found} bytes; meta.json says {meta['bytes']}"
         if sum(meta["row_groups"]) != meta["n_rows"]:
-            return f"the row groups of meta.json have {sum(meta['row_groups'])} rows, its games {meta['n_rows']}"
+            return f"in meta.json the row groups have {sum(meta['row_groups'])} rows, but the games {meta['n_rows']}"
         if deep and files.sha256(os.path.join(path, FILE)) != meta["sha256"].get(FILE):
-            return f"{FILE}: its sha256 is not the one in meta.json"
+            return f"{FILE}: its SHA-256 differs from meta.json"
     except (KeyError, TypeError, ValueError) as e:
-        return f"meta.json does not say what {FILE} is like: {e!r}"
+        return f"meta.json does not say how long {FILE} is, or its SHA-256: {e!r}"
     except FileNotFoundError:
         return f"{FILE} is gone"
     return None

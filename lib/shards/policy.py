@@ -1,4 +1,5 @@
-"""What a record of the manifest and an entry of a shard's meta.json say of each other."""
+"""Comparing a record of the manifest with an entry of a shard's meta.json: who claims which rows, what is to be
+encoded."""
 
 from ..store.claims import held
 
@@ -11,27 +12,37 @@ def claim(game, name):
 
 
 def matches(game, record):
-    """True if the meta.json entry `game` has just the rows, of just the bytes, that an `encoded` record claims."""
-    get, rows, sha256, start = record.get, game["n_rows"], game["sha256"], game["start"]  # for each game: kept quick
+    """True if the meta.json entry `game` has exactly the rows, of exactly the log, that an `encoded` record claims."""
+    get, rows, sha256, start = record.get, game["n_rows"], game["sha256"], game["start"]  # fast: done for each game
     return (get("n_samples", rows) == rows and get("sha256", sha256) == sha256 and get("start", start) == start
             and record["gid"] == game["gid"] and get("status") == "encoded")
 
 
 def live(meta, name, latest):
-    """The games of a shard's meta.json whose rows there are those that their current records claim."""
+    """The games of a shard's meta.json whose current records claim just these rows."""
     claims = ((g, held(latest[g["gid"]])) for g in meta["games"] if g["gid"] in latest)
     return [g for g, claimed in claims if claimed and claimed.get("shard") == name and matches(g, claimed)]
 
 
 def awaits(game, record):
-    """True if the next run will claim the meta.json entry `game` with this record: a commit was cut short."""
+    """True if the next run will claim the rows of the meta.json entry `game`, of a game with this current record,
+    because a process was killed before it could."""
     return record.get("status") == "downloaded" and record.get("sha256") == game["sha256"]
 
 
+def is_forgotten(game, name, manifest, gone):
+    """True if the manifest has lost the event that claims the meta.json entry `game` of the shard `name`: it does not
+    know the game, or claims rows of the same bytes in one of the `gone` shards."""
+    record = manifest.latest.get(game["gid"])
+    return game["gid"] not in manifest.claims.get(name, ()) and (
+        record is None or (record.get("status") == "encoded" and record.get("shard") in gone
+                           and record.get("sha256") == game["sha256"]))
+
+
 def needs_encoding(record, encoder, gone=(), outdated=()):
-    """True if a game with this current record is to be encoded by `encoder` (a dict with name and version): it is
-    downloaded, it failed when another encoder tried, its rows were in one of the `gone` shards, or it is one of the
-    `outdated` games and still has the rows that an older encoder made."""
+    """True if a game with this current record is to be encoded by `encoder` (a dict with name and version). It is, if
+    it is downloaded; if it failed with another version of the encoder; if its rows were in one of the `gone` shards; or
+    if it is one of the `outdated` games and its rows are still those of an older encoder."""
     record = record or {}
     status = record.get("status")
     if status == "encoded":

@@ -1,4 +1,4 @@
-"""Reading shards: directories of rows, with a meta.json that says which game has which."""
+"""Reading shards. A shard is a directory with rows, and with a meta.json that says which rows belong to which game."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ class Damaged(ValueError):
 
 
 class Absent(Damaged):
-    """A shard is not there, and the cache is: it is lost."""
+    """A shard is lost: it is not there, though the cache is."""
 
 
 class Foreign(ValueError):
@@ -29,14 +29,14 @@ class Foreign(ValueError):
 
 @contextlib.contextmanager
 def needing(name):
-    """A block that reads the shard `name`, and cannot do without; raises Problem, which names it, if it cannot be read
-    or is of another version."""
+    """For a block that must read the shard `name`. Raises Problem, with the name, if the shard cannot be read or is of
+    another version."""
     try:
         yield
     except Foreign as e:
         raise Problem(f"{name}: {e}") from None
     except OSError as e:
-        raise Problem(f"{name} {unreadable(e)}: nothing is changed; see to the disk, or to the file's mode") from None
+        raise Problem(f"{name} {unreadable(e)}; nothing was changed. Check the disk and the permissions") from None
 
 
 def unreadable(error):
@@ -52,23 +52,24 @@ def names(work):
 
 
 def order(name):
-    """A key to sort shards by: their numbers; what is no shard's name, as a manifest may have it, comes last."""
+    """A key to sort shards by their numbers. A manifest may have names that are not those of shards: they come last."""
     found = number(name if isinstance(name, str) else "")
     return found is None, found or 0, str(name)
 
 
 def number(name):
-    """The number of a shard from its name, None if the name is no shard's."""
+    """The number of a shard from its name; None if it is not the name of a shard."""
     found = re.fullmatch(r"shard_([0-9]{5}|[1-9][0-9]{5,9})", name or "")
     return int(found[1]) if found else None
 
 
 def read_meta(work, name):
-    """A shard's meta.json as a dict. The error is the verdict: Damaged, its kind Absent, and Foreign, all ValueErrors;
-    OSError if it cannot be read, Problem if the cache is not mounted: nothing is known then.
+    """A shard's meta.json as a dict. The exception says what was found: Damaged, Absent (which is a kind of Damaged) or
+    Foreign, all of them ValueErrors. OSError means that it cannot be read, and Problem that the cache is not mounted:
+    then nothing is known.
     """
     if number(name) is None:
-        raise Damaged("no shard's name")  # before it becomes a path
+        raise Damaged("this is not the name of a shard")  # before it becomes a path
     path = workdir.path(work, "cache", name)
     try:
         return load_meta(path)
@@ -87,9 +88,9 @@ def load_meta(path):
         with open(os.path.join(path, META), encoding="utf-8") as f:
             text = f.read()
     except UnicodeDecodeError:
-        raise Damaged(f"{META} is no text") from None
+        raise Damaged(f"{META} is not a text file") from None
     except NotADirectoryError:
-        raise Damaged("it is no directory") from None
+        raise Damaged("it is not a directory") from None
     try:
         meta = json.loads(text)
         _must_be_of_this_version(meta["schema_version"], meta["layout"])
@@ -99,11 +100,11 @@ def load_meta(path):
                 raise Damaged(f"{META} is damaged at row {rows}")
             rows += g["n_rows"]
         if meta["n_rows"] != rows:
-            raise Damaged(f"{META} says {meta['n_rows']} rows, its games have {rows}")
+            raise Damaged(f"{META} says {meta['n_rows']} rows, but its games have {rows}")
         if not isinstance(meta["sha256"], dict):
             raise Damaged(f"{META} has no hashes")
     except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as e:
-        raise Damaged(f"{META} is no shard's: {e!r}") from None
+        raise Damaged(f"{META} is not that of a shard: {e!r}") from None
     return meta
 
 
@@ -113,20 +114,18 @@ def _must_be_of_this_version(number, layout):
     for what, found, known in (("schema version", number, [schema.SCHEMA_VERSION]),
                                ("layout", layout, layouts.LAYOUTS)):
         if found not in known:
-            raise Foreign(f"it has {what} {found!r}, which another version of this tree reads; this one reads "
+            raise Foreign(f"it has {what} {found!r}, which another version of this tree can read; this one reads "
                           f"{', '.join(map(str, known))}{layouts.GONE.get(found, '')}")
 
 
 def damage(work, name, meta, deep=False):
-    """What is wrong with the files of a shard against its `meta`, as text; None if nothing is. deep: hash them too.
-
-    Raises OSError if they cannot be read: then nothing is known.
-    """
+    """What is wrong with the files of a shard, compared with its `meta`, as text; None if nothing is. deep: read and
+    hash them too. Raises OSError if they cannot be read: then nothing is known."""
     return layouts.LAYOUTS[meta["layout"]].damage(workdir.path(work, "cache", name), meta, deep)
 
 
 def rows(work, name, meta, game):
-    """The rows of an entry `game` of a shard's `meta`, in the form in which they are stored: a folded, or the arrays of
+    """The rows of an entry `game` of a shard's `meta`, as the layout stores them: a folded, or the arrays of
     lib.rows.schema. Raises OSError, ValueError."""
     wanted, path = np.arange(game["start"], game["start"] + game["n_rows"]), workdir.path(work, "cache", name)
     found = dense.rows(path, meta, wanted) if meta["layout"] == "dense" else parquet.read(path, meta, wanted)

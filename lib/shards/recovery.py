@@ -11,19 +11,20 @@ from . import policy, reading, verify
 
 
 def recover(work):
-    """Write a manifest that knows every row of every sound shard; returns (a Manifest, its old file's new name).
+    """Write a manifest that knows every row of every sound shard. Returns (a Manifest, the new name of the old file).
 
-    Records that can still be read are kept as they are; a game that has none, or one for rows that are gone, gets one
-    for its rows. Files in xml/ are left for adopting. The old file stays beside the new one, under a name with the
-    time; the name is None if there was none. Both have the mode and the owner of the old one. Raises OSError, and
-    Problem for a shard that cannot be read or is of another version, with the old manifest in place.
+    Records that can still be read are kept as they are. A game without a record, or with a record of rows that are
+    gone, gets one for the rows that it has. Files in xml/ are left to adopt-xml. The old file stays beside the new one,
+    under a name with the time; the name is None if there was no old file. The new file has the permissions and the
+    owner of the old one. Raises OSError, and Problem for a shard that cannot be read or is of another version; then
+    the old manifest is still in place.
     """
     path = workdir.path(work, workdir.MANIFEST)
     old = manifest.Manifest(work)
     gone = set()
     for found in verify.check(work, reading.names(work), old):
         if found.verdict in ("unreadable", "foreign"):
-            raise Problem(f"{found.shard}: {found.why}: nothing is changed")
+            raise Problem(f"{found.shard}: {found.why}; nothing was changed")
         if found.is_lost:
             gone.add(found.shard)
     with old.locked():
@@ -39,7 +40,7 @@ def recover(work):
 
 
 def _keep(path):
-    """Copy the manifest to a name that is free; returns it."""
+    """Copy the manifest to a free name; returns that name."""
     stem = kept = f"{path}.{clock.now().replace(':', '')}"
     number = 1
     while os.path.exists(kept):
@@ -51,9 +52,10 @@ def _keep(path):
 
 
 def _claims(work, old, gone):
-    """Yield lists of events for the games of sound shards that no event claims there; a game that has another current
-    record keeps that one, unless it is for the same bytes in one of the `gone` shards; one that waits for its log again
-    gets the rows as the claim that it holds. Of several shards with a game the last wins: numbers grow."""
+    """Yield lists of events for the games of sound shards whose rows there no event claims. A game with another current
+    record keeps that one, unless it is a claim on rows of the same log in one of the `gone` shards. A game that waits
+    for its log keeps waiting, and holds a claim on the rows. If several shards have a game, the one with the highest
+    number wins."""
     for name in reading.names(work):
         try:
             with reading.needing(name):
@@ -67,18 +69,16 @@ def _claims(work, old, gone):
             record, found = old.latest.get(g["gid"]), policy.claim(g, name)
             if _has_lost_its_claim(g, record):
                 if whole is None:
-                    whole = not reading.damage(work, name, meta, deep=True)  # it may be what the claim was lost for
+                    whole = not reading.damage(work, name, meta, deep=True)  # the claim was perhaps dropped for damage
                 if whole:
                     yield [found, {**policy.unchanged(record), **kept(found)}]
             elif g["gid"] not in old.claims.get(name, ()):
-                lost = record is None or policy.awaits(g, record) or (
-                    record.get("shard") in gone and record.get("status") == "encoded"
-                    and record.get("sha256") == g["sha256"])
+                lost = policy.is_forgotten(g, name, old, gone) or policy.awaits(g, record)
                 yield [found] if lost else [found, policy.unchanged(record)]
 
 
 def _has_lost_its_claim(game, record):
-    """True if a game waits for the very log of which the meta.json entry `game` has rows, and does not hold them."""
+    """True if a game waits for just the log of which the meta.json entry `game` has rows, and has no claim on them."""
     if record is None or record.get("sha256") != game["sha256"] or "claim" in record:
         return False
     return record.get("status") == "corrupt" or (record.get("status"), record.get("stage")) == ("failed", "download")

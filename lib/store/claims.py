@@ -1,4 +1,4 @@
-"""The claim on rows that a current record holds: of an encoded game, or of one whose log is fetched again."""
+"""The claim of a game on rows of a shard. A game has one if it is encoded, or if only its log is downloaded again."""
 
 FIELDS = "shard", "start", "n_samples", "sha256", "encoder"
 
@@ -6,7 +6,8 @@ FIELDS = "shard", "start", "n_samples", "sha256", "encoder"
 def held(record):
     """The claim on rows that a current record holds, as an `encoded` record; None if it holds none.
 
-    An encoded game's is the record itself. In its `claim` a record may keep one while its log is fetched again.
+    The record of an encoded game is the claim itself. While its log is downloaded again, the record keeps it in
+    `claim`.
     """
     if record.get("status") == "encoded":
         return record
@@ -14,6 +15,6 @@ def held(record):
 
 
 def kept(record):
-    """What an event of another status needs to have, beside its own, to keep the claim of the record before it."""
+    """The fields that an event of another status needs in order to keep the claim of the record before it."""
     claim = held(record or {})
     return {"claim": {key: claim[key] for key in FIELDS if key in claim}} if claim else {}

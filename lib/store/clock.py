@@ -7,7 +7,7 @@ _FORM = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def moment(text):
-    """A manifest's time as a datetime in UTC, None if it is none, or none of this age."""
+    """A time of the manifest as a datetime in UTC; None if it is not a time, or not one between 2000 and 2099."""
     try:
         time = datetime.datetime.strptime(str(text), _FORM).replace(tzinfo=datetime.timezone.utc)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The current record of each game as it is printed: the manifest's lines, kept without what is in them."""
+"""The current record of each game, kept as the line of the manifest: for printing, without looking into it."""
 
 import json
 
@@ -7,14 +7,15 @@ from . import gid
 
 
 class CurrentLines(Manifest):
-    """To be read only. latest: gid -> the line (bytes) of its current record, with the last known `sha256` in it."""
+    """A Manifest for reading only. latest: gid -> the line (bytes) of its current record, with the last known
+    `sha256`."""
 
     def _forget(self):
         super()._forget()
         self._sha256 = {}
 
     def _resume(self, f, end):
-        """Read all: a snapshot has no lines."""
+        """Read the whole file, because a snapshot has no lines."""
 
     def _put(self, record, line):
         get = record.get
@@ -35,4 +36,4 @@ def _with_sha256(line, record, sha256):
     """The line of a record that has no sha256, with one."""
     if b"sha256" not in line:
         return b'%b, "sha256": %b}' % (line.rstrip()[:-1], json.dumps(sha256).encode())
-    return json.dumps(record | {"sha256": sha256}).encode()  # it says null, or speaks of it
+    return json.dumps(record | {"sha256": sha256}).encode()  # it has the word, as null or in a text

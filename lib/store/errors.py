@@ -1,4 +1,4 @@
-"""Errors that end a script with one line for the person reading it, and the exit status that goes with each."""
+"""Errors that end a script with one line for its user, and the exit status of each."""
 
 
 class Problem(Exception):
@@ -8,16 +8,17 @@ class Problem(Exception):
 
 
 class Usage(Problem):
-    """Wrong usage: an argument or a setting that cannot be. Exit status 2."""
+    """Wrong usage: an argument or a setting that is not allowed. Exit status 2."""
 
     status = 2
 
 
 class Busy(Problem):
-    """Somebody else holds a lock that is needed; trying later helps. Exit status 75 (EX_TEMPFAIL)."""
+    """Another process holds a lock that we need; trying again later helps. Exit status 75 (EX_TEMPFAIL)."""
 
     status = 75
 
 
 class Interrupted(BaseException):
-    """A signal asks the script to end while it was waiting for something; no Exception, so that nobody retries it."""
+    """A signal asks the script to end while it waits for something. Not an Exception, so that nobody retries the
+    wait."""

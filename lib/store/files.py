@@ -1,4 +1,5 @@
-"""Files that others trust: written aside, fsynced, renamed, their directory fsynced. Nothing else writes them."""
+"""Files that other steps trust: written under another name, fsynced, renamed, and their directory fsynced. All such
+files are written here."""
 
 import contextlib
 import errno
@@ -11,7 +12,7 @@ import stat
 import time
 
 _ASIDE = ".tmp-"
-_DAY = 86400  # seconds without a change after which what another host left aside counts as left behind
+_DAY = 86400  # seconds without a change after which a temporary file of another host counts as abandoned
 
 
 def _host():
@@ -24,20 +25,20 @@ def _host():
     return f"{name}_{hashlib.sha256(known).hexdigest()[:8]}"
 
 
-# Hosts that share a work directory may have the same name, and so may containers with process numbers of their own.
+# A name alone is not enough: two hosts, or two containers with the same process numbers, may have the same one.
 HOST = _host()
 
 
 def temporary_path(path):
-    """A new name in the same directory for what is to become `path`. It says which process of which host works on it;
-    nobody can foretell it, and so put a link there for us to write through."""
+    """A new temporary name in the directory of `path`. It says which process of which host works on the file, and
+    nobody can guess it and put a link there through which we would write."""
     name = f"{_ASIDE}{HOST}-{os.getpid()}-{secrets.token_hex(8)}-{os.path.basename(path)}"
     return os.path.join(os.path.dirname(path), name)
 
 
 @contextlib.contextmanager
 def naming(path):
-    """A block whose OSErrors name `path` if they name no file: a write that fails does not say where."""
+    """A block whose OSErrors name `path` if they name no file: a failed write does not say which file it was."""
     try:
         yield
     except OSError as e:
@@ -47,12 +48,13 @@ def naming(path):
 
 
 class Unreadable(OSError):
-    """A file is there, but it may not be read, or the disk cannot: that hinders only who needs this file."""
+    """A file is there, but permissions or the disk do not let us read it. Only work that needs this file stops."""
 
 
 @contextlib.contextmanager
 def reading(path):
-    """A block whose OSErrors that are the fault of one file, which is read there, are Unreadable and name `path`."""
+    """A block that reads the file `path`. If an OSError is the fault of this file, it becomes an Unreadable with its
+    name."""
     try:
         with naming(path):
             yield
@@ -63,7 +65,7 @@ def reading(path):
 
 
 def sync_dir(path):
-    """fsync a directory, so that the names in it survive a loss of power."""
+    """fsync a directory, so that the names in it are still there after a power loss."""
     fd = os.open(path or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with naming(path):
@@ -81,16 +83,17 @@ def make_dirs(path):
     try:
         os.mkdir(path)
     except FileExistsError:
-        if not os.path.isdir(path):  # or another was quicker
+        if not os.path.isdir(path):  # else another process made it first
             raise
     sync_dir(above)
 
 
 @contextlib.contextmanager
 def atomic_write(path, like=None):
-    """A binary file to write that becomes `path`, whole and durable, when the block ends well; else nothing is left.
+    """A binary file to write. When the block ends without an error, it becomes `path`, whole and durable; otherwise
+    nothing is left of it.
 
-    like: an os.stat_result whose mode, group and, if we may, owner the file gets; None: those of a new file.
+    like: an os.stat_result; the file gets its mode, its group and, if we may, its owner. None: those of a new file.
     """
     temporary = temporary_path(path)
     try:
@@ -109,7 +112,7 @@ def atomic_write(path, like=None):
 
 
 def _make_like(fd, info):
-    for owner in (info.st_uid, -1):  # only root may give a file away; to a group of his own anybody may
+    for owner in (info.st_uid, -1):  # only root may change the owner, but anybody may choose one of their groups
         with contextlib.suppress(PermissionError):
             os.fchown(fd, owner, info.st_gid)
             break
@@ -123,8 +126,8 @@ def write(path, data):
 
 
 def write_all(found):
-    """Put bytes at many paths of one directory, {path: data}, each atomically and all durably; the disk is waited for
-    together, which is quicker than one by one."""
+    """Write the files of {path: data}, all in one directory, each atomically and durably. The fsyncs come together at
+    the end, which is faster than one after the other."""
     made = []
     try:
         for path, data in found.items():
@@ -145,7 +148,8 @@ def write_all(found):
 
 
 def write_aside(path, data):
-    """Put `data` (bytes) beside `path`, synced, under the name that is returned: os.rename and sync_dir do the rest."""
+    """Write `data` (bytes) to a temporary file beside `path`, synced, and return its name. The caller has to rename it
+    and sync the directory."""
     temporary = temporary_path(path)
     try:
         with naming(temporary), open(temporary, "xb", buffering=0) as f:
@@ -161,7 +165,8 @@ def write_aside(path, data):
 
 
 def sweep(directory):
-    """Remove what dead processes of this host left aside in `directory`; of another, what is a day old."""
+    """Remove temporary files that dead processes of this host left in `directory`, and those of other hosts that are a
+    day old."""
     with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.startswith(_ASIDE) and _is_dead(entry):
@@ -179,7 +184,7 @@ def _is_dead(entry):
         return False
     if host == HOST:
         return not is_alive(int(pid))
-    try:  # a process of another host that shares the directory may still be at it
+    try:  # a process on another host that shares the directory may still be writing it
         newest = entry.stat(follow_symlinks=False).st_mtime
         if entry.is_dir(follow_symlinks=False):
             with os.scandir(entry.path) as inside:
@@ -190,7 +195,7 @@ def _is_dead(entry):
 
 
 def is_alive(pid):
-    """True if a process of this host has that number and has not ended, also if nobody has waited for it yet."""
+    """True if a process of this host has that number and has not ended. A zombie has ended."""
     try:
         os.kill(pid, 0)
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
@@ -202,8 +207,8 @@ def is_alive(pid):
 
 
 def open_regular(path):
-    """A file opened to be read as bytes; FileNotFoundError also for a link, which may lead anywhere, and for a pipe or
-    a directory."""
+    """A regular file, opened to read bytes. Raises FileNotFoundError also for a link, which may lead anywhere, a pipe
+    or a directory."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as e:

@@ -1,4 +1,4 @@
-"""What happened when: the events of a manifest, counted by the hour, and how quick the work of the last run was."""
+"""What happened when: the events of a manifest, counted by hour, and the speed of the last run."""
 
 import collections
 import datetime
@@ -10,7 +10,7 @@ from . import clock
 # status of an event -> what it is counted as
 KINDS = {"downloaded": "downloads", "duplicate": "downloads", "encoded": "encodes", "failed": "failures",
          "corrupt": "failures"}
-PAUSE = datetime.timedelta(minutes=15)  # without any event: the run is over. No pause that a server asks for is longer
+PAUSE = datetime.timedelta(minutes=15)  # without an event: then a run is over. We never wait longer for a server
 _HOUR = datetime.timedelta(hours=1)
 _MOST = 60  # bars of a plot
 _STEPS = {"hour": datetime.timedelta(hours=1), "day": datetime.timedelta(days=1), "week": datetime.timedelta(weeks=1),
@@ -20,8 +20,8 @@ _STEPS = {"hour": datetime.timedelta(hours=1), "day": datetime.timedelta(days=1)
 class History(Manifest):
     """A Manifest that counts the events it reads.
 
-    hours: (first 13 characters of the time, kind) -> events, kinds being the values of KINDS. Games taken from xml/
-    count as downloads; events that only move games, as compaction appends them, do not count.
+    hours: (first 13 characters of the time, kind) -> events; the kinds are the values of KINDS. Adopted and imported
+    games count as downloads. Events that only move games to another shard, as compaction appends them, do not count.
     """
 
     def _forget(self):
@@ -30,7 +30,7 @@ class History(Manifest):
         self._recent = collections.deque(maxlen=20_000)  # [time, kind, events]: an hour has no more of them
 
     def _resume(self, f, end):
-        """Read all: a snapshot has the records, not the events."""
+        """Read the whole file, because a snapshot has records, not events."""
 
     def _put(self, record, line):
         game, status = record.get("gid"), record.get("status")
@@ -49,9 +49,10 @@ class History(Manifest):
         return True
 
     def last_run(self):
-        """(when the last run ended, as a datetime; kind -> events an hour in it), of its last hour if it was longer.
+        """(when the last run ended, as a datetime; kind -> events per hour in it), for its last hour if it was longer.
 
-        None, {} if there was none. A run is what happened without a longer PAUSE. No rate where all has one time.
+        (None, {}) if there was no run. A run is a series of events without a gap longer than PAUSE. If all its events
+        have the same time, there is no rate.
         """
         events = [(clock.moment(time), kind, n) for time, kind, n in self._recent]
         events = sorted(event for event in events if event[0])
@@ -64,14 +65,14 @@ class History(Manifest):
             begin = time
         counts, hours = collections.Counter(), (end - begin) / _HOUR
         for time, kind, n in events:
-            if begin < time:  # what stands at the beginning was done before it
+            if begin < time:  # the work for the first event was done before it
                 counts[kind] += n
         return end, {kind: n / hours for kind, n in counts.items()}
 
     def timeline(self):
-        """(unit, times, {kind: counts}, events without a sound time): the events in at most 60 steps of one unit, an
-        'hour', 'day', 'week', 'month' or, however many, 'year'. The times, datetimes, are the beginnings of the steps.
-        """
+        """(unit, times, {kind: counts}, events without a valid time): the events in steps of one unit. The unit is the
+        first of 'hour', 'day', 'week' and 'month' in which at most 60 steps are enough, otherwise 'year'. The times,
+        datetimes, are the beginnings of the steps."""
         found, untimed = collections.Counter(), 0
         for (hour, kind), n in self.hours.items():
             time = clock.moment(f"{hour}:00:00Z")

@@ -1,13 +1,14 @@
-"""Whether a folder is this work directory's: its id stands in format.json, and again in cache/ and in xml/.
+"""Whether a folder belongs to this work directory: its id is in format.json, and again in cache/ and in xml/.
 
-Where the id is not, the file system with the folder is not mounted, or another one is. Then what is not there says
-nothing: nobody may take it for lost.
+If a folder does not have the id, its file system is not mounted, or another one is mounted there. Then a missing file
+means nothing, and no script may take it for lost.
 """
 
 import contextlib
 import errno
 import json
 import os
+import shlex
 import uuid
 
 from . import files
@@ -31,44 +32,46 @@ def read(work):
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise Problem(f"{path} is damaged: remove it, and the next run writes it again, with the id that "
-                      f"{' and '.join(f'{folder}/' for folder in FOLDERS)} have") from None
+        raise Problem(f"{path} is damaged; delete it, and the next run writes it again, with the id that is in "
+                      f"{' and '.join(f'{folder}/' for folder in FOLDERS)}") from None
     if number != FORMAT:
-        raise Problem(f"{path}: the work directory has format {number}, this version knows {FORMAT}: "
+        raise Problem(f"{path}: the work directory has format {number}, but this version knows only {FORMAT}; "
                       "use the version that made it")
     return known
 
 
 def must_exist(work):
-    """Raises Problem if there is no such work directory, or one of another format; OSError."""
+    """Raise Problem if there is no such work directory, or if it has another format; OSError."""
     if not os.path.isdir(work):
         raise Problem(f"{work}: no such work directory")
     read(work)
 
 
 def must_be_here(work, *folders):
-    """Raise Problem for the first of these folders that is not this work directory's. Of one without an id, as older
-    versions made them, nothing is known. Raises OSError."""
+    """Raise Problem for the first of these folders that does not belong to this work directory. A work directory of an
+    older version has no id, so nothing is checked there. Raises OSError."""
     known = read(work)
     for folder in folders if known else ():
         found = _marker(work, folder)
         if found is None:
             raise Problem(_not_mounted(work, folder, f"it has no {MARKER}"))
         if found not in ("", known):
-            raise Problem(f"{os.path.join(work, folder)} belongs to another work directory: mount this one's")
+            raise Problem(f"{os.path.join(work, folder)} belongs to another work directory; mount this one's")
 
 
 def begin(work, contents):
-    """Give a work directory its id, a new one or one that an older version made. Killed anywhere it goes on from there.
+    """Give an id to a work directory, a new one or one that an older version made. If this is killed, the next call
+    continues.
 
-    contents: folder -> the names of what should be there, one of them at least. Raises Problem for a folder that has no
-    marker and nothing of that, OSError.
+    contents: folder -> the names that should be in it. Raises Problem for a folder that has no marker and none of these
+    names, OSError.
     """
     for folder, names in contents.items():
         if names and _marker(work, folder) is None and not names & _names(os.path.join(work, folder)):
-            raise Problem(_not_mounted(work, folder, "it has nothing of what the manifest says is there"))
+            raise Problem(_not_mounted(work, folder, "it has none of the files that the manifest names"))
     known = next(filter(None, (_marker(work, folder) for folder in FOLDERS)), None) or uuid.uuid4().hex
-    for folder in FOLDERS:  # the first decides if two begin at the same time; format.json last: what it says is done
+    # if two processes begin at the same time, the first folder decides; format.json comes last, when all is done
+    for folder in FOLDERS:
         files.make_dirs(os.path.join(work, folder))
         files.sweep(os.path.join(work, folder))
         known = _mark(work, folder, known)
@@ -76,14 +79,14 @@ def begin(work, contents):
 
 
 def confirm(work):
-    """Put the id where a user has put an empty marker: a folder begun anew. Raises Problem, OSError."""
+    """Write the id into an empty marker, with which a user says that a folder starts empty. Raises Problem, OSError."""
     for folder in FOLDERS:
         if _marker(work, folder) == "":
             files.write(os.path.join(work, folder, MARKER), read(work).encode() + b"\n")
 
 
 def _marker(work, folder):
-    """The id that a folder repeats, '' for an empty marker, None for none."""
+    """The id in a folder's marker, '' if the marker is empty, None if there is no marker."""
     try:
         with open(os.path.join(work, folder, MARKER), encoding="ascii", errors="replace") as f:
             return f.read(100).strip()
@@ -92,7 +95,7 @@ def _marker(work, folder):
 
 
 def _mark(work, folder, known):
-    """Put the marker in a folder unless one is there; returns the id that stands there then."""
+    """Put the marker in a folder unless it has one; returns the id that is in the folder then."""
     path = os.path.join(work, folder, MARKER)
     if found := _marker(work, folder):
         return found
@@ -102,7 +105,7 @@ def _mark(work, folder, known):
         with contextlib.suppress(FileNotFoundError):
             if _marker(work, folder) == "":
                 os.unlink(path)
-        os.link(temporary, path)  # unlike a rename it takes no other's place
+        os.link(temporary, path)  # unlike a rename, it never replaces another marker
     except FileExistsError:
         pass
     except OSError as e:
@@ -125,5 +128,6 @@ def _names(path):
 
 def _not_mounted(work, folder, why):
     path = os.path.join(work, folder)
-    return (f"{path} is not mounted, or not this work directory's ({why}): mount it; if what was there is gone for "
-            f"good, `mkdir -p {path} && touch {path}/{MARKER}` says so")
+    name = shlex.quote(path)
+    return (f"{path} is not mounted, or belongs to another work directory ({why}): mount it; if its contents are lost "
+            f"for good, start with an empty one: mkdir -p {name} && touch {name}/{MARKER}")

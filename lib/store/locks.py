@@ -1,4 +1,4 @@
-"""Locks between processes that must not run at the same time: flock on a small file that says who holds it."""
+"""Locks for processes that must not run at the same time: flock on a small file that says who holds the lock."""
 
 import contextlib
 import errno
@@ -14,7 +14,7 @@ from .clock import now
 from .errors import Busy, Problem
 from .files import HOST, is_alive, naming
 
-_STAMP = 20  # digits of each of the times that a lock file begins with
+_STAMP = 20  # digits of each of the two times at the beginning of a lock file
 _HEAD = 2 * _STAMP + 1
 _TEXT = 1000  # bytes of what follows that anybody reads
 _HOLDER = re.compile(r"pid (?P<pid>\d+)(?: on (?P<host>[^ ,]+))?(?:, since (?P<since>[^,]*))?"
@@ -25,10 +25,10 @@ _HOLDER = re.compile(r"pid (?P<pid>\d+)(?: on (?P<host>[^ ,]+))?(?:, since (?P<s
 def held(path, what, pid=None, command=""):
     """Hold the lock file `path` for the block, in the name of `pid` (None: this process); yields its file descriptor.
 
-    command: what the holder was started as, for those who ask who it is. Raises Busy, naming the holder, at once;
-    Problem if the file is closed to us.
+    command: what the holder was started as. Raises Busy, which names the holder, at once if another process holds it;
+    Problem if we may not open the file.
     """
-    while is_removed(fd := _take(path, what), path):  # while we waited for our turn
+    while is_removed(fd := _take(path, what), path):  # somebody removed it before we had the lock
         os.close(fd)
     try:
         text = f"\npid {pid or os.getpid()} on {HOST}, since {now()}, in {os.getcwd()}\n{command}\n"
@@ -78,7 +78,7 @@ def described(holder):
 
 
 def is_removed(fd, path):
-    """True if a lock file that is open is no more what `path` names: then it keeps nobody out."""
+    """True if `path` no longer names the open lock file `fd`: then the lock keeps nobody out."""
     try:
         return not os.path.samestat(os.fstat(fd), os.lstat(path))
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def is_removed(fd, path):
 def held_by_name(path, what):
     """As `held`, but nobody can remove this lock: the kernel keeps it, and the file `path` only says who holds it.
 
-    Elsewhere than on Linux it keeps nobody out.
+    On systems other than Linux it keeps nobody out.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as name:
         try:
@@ -125,15 +125,16 @@ def holder(path):
 
 
 def stamp(fd, last, until):
-    """Put two times, in nanoseconds, into a lock file that is held; they stay there when the lock is let go of.
+    """Write two times, in nanoseconds, into a lock file that is held; they stay there when the lock is released.
 
-    In the file, not on it: only its owner may set a file's times, and every user of this machine is the same guest.
+    They are in the content because only the owner of a file may set its times; to a server, all users of this machine
+    are the same guest.
     """
     os.pwrite(fd, f"{last:0{_STAMP}d} {until:0{_STAMP}d}".encode(), 0)
 
 
 def stamps(fd):
-    """The times that were last put into a lock file; 0 for each that is not there."""
+    """The two times in a lock file; 0 for one that is not there."""
     text = os.pread(fd, _HEAD, 0)
     return [int(part) if len(part) == _STAMP and part.isdigit() else 0 for part in (text[:_STAMP], text[_STAMP + 1:])]
 
@@ -142,22 +143,22 @@ def _open(path):
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         try:
-            return os.open(path, flags)  # without O_CREAT: a sticky /tmp forbids that for another user's file
+            return os.open(path, flags)  # without O_CREAT, which a sticky /tmp forbids for another user's file
         except FileNotFoundError:
             fd = os.open(path, flags | os.O_CREAT, 0o666)
     except OSError as e:
         if e.errno not in (errno.EACCES, errno.EPERM, errno.ELOOP):
             raise
-        raise Problem(f"{path}: {e.strerror}: a lock file that is another user's, or a link, has to be made one that "
-                      "all may write, or removed") from None
+        raise Problem(f"{path}: {e.strerror}: this lock file belongs to another user, or is a link; remove it, or let "
+                      "all users write it (chmod 666)") from None
     os.fchmod(fd, 0o666)
     return fd
 
 
 def holder_is_alive(path):
-    """False if the process that took the lock `path` is gone, though one that inherited it may still be at work.
+    """False if the process that took the lock `path` has ended, even if a process that inherited the lock is at work.
 
-    Of a process of another host nothing is known: it counts as alive.
+    A process on another host counts as alive, because we cannot know.
     """
     with open(path, "rb") as f:
         found = _holder(f.fileno())
@@ -165,6 +166,6 @@ def holder_is_alive(path):
 
 
 def machine_path(name):
-    """The lock file of this machine, for all its users and work directories, that goes by `name`."""
+    """The lock file called `name` that all users and work directories of this machine share."""
     directory = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
     return os.path.join(directory, f"tenhou-{re.sub('[^0-9a-zA-Z.-]', '_', name)}.lock")

@@ -1,4 +1,4 @@
-"""A process that does not outlive the one that started it, and so cannot keep a lock of its own accord."""
+"""A process that ends with the one that started it, so that it never holds a lock on its own."""
 
 import contextlib
 import os
@@ -8,11 +8,11 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def end_with(pid):
-    """Have the system kill this process as soon as its parent, whose number is `pid`, has ended, however that ends.
+    """Have the system kill this process as soon as its parent, the process `pid`, has ended for whatever reason.
 
-    Only Linux can do that; elsewhere this process has to notice by itself.
+    Only Linux can do that; elsewhere this process has to notice it itself.
     """
-    import ctypes  # few need it
+    import ctypes  # here, because few scripts need it
 
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -1,6 +1,9 @@
-"""What was read of a large manifest, kept so that the next script need not parse it again. A cache: it can be deleted
-at any time, and what is not proved to come from these very bytes, read by this very program, counts as not there. The
-proof is against mistakes, not against forgers: what others may have written counts as not there either."""
+"""A snapshot of a large manifest that was read, so that the next script need not parse it again.
+
+It is a cache and can be deleted at any time. A snapshot is used only if a hash proves that it comes from these very
+bytes and this very program. The hash guards against mistakes, not against forgers, so a snapshot that another user may
+have written is not used either.
+"""
 
 import hashlib
 import marshal
@@ -10,11 +13,11 @@ import sys
 
 from . import files
 
-LARGE = 1 << 24  # bytes: a smaller manifest is read faster than it takes to think about it
-NEWS = 1 << 23  # bytes read after the last snapshot that make a new one worth writing
+LARGE = 1 << 24  # bytes; for a smaller manifest a snapshot saves nothing
+NEWS = 1 << 23  # bytes read since the last snapshot after which a new one is worth writing
 _BLOCK = 1 << 24
-_SHORT = 24  # characters: times, statuses, names of shards
-_PROGRAM = ("../manifest.py", "gid.py", "snapshot.py")  # what decides how lines become state
+_SHORT = 24  # characters; times, statuses and names of shards are shorter
+_PROGRAM = ("../manifest.py", "gid.py", "snapshot.py")  # the files that decide how lines become state
 
 
 def _path(manifest):
@@ -22,7 +25,8 @@ def _path(manifest):
 
 
 def _begin():
-    """A hash, to be fed all bytes of the manifest that are read; another one for each program and Python."""
+    """A hash that takes all bytes of the manifest as they are read. It begins differently for each program and
+    Python."""
     proof = hashlib.blake2b(sys.version.encode())
     for name in _PROGRAM:
         with open(os.path.join(os.path.dirname(__file__), name), "rb") as f:
@@ -37,13 +41,13 @@ def _seal(proof, payload):
 
 
 def _is_ours(info):
-    """True if nobody but us, and root, can have written a file, of its os.stat_result."""
+    """True if only we, or root, can have written a file; info: its os.stat_result."""
     return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def load(path, f, end):
-    """(proof, offset, state): the state that `save` was given when `offset` bytes of the manifest had been read, and
-    their hash. Without a snapshot of what stands there, (hash of nothing, 0, None). f: the manifest, of `end` bytes.
+    """(proof, offset, state): the state that `save` got after `offset` bytes of the manifest, and the hash of these
+    bytes. (hash of nothing, 0, None) if there is no snapshot of this manifest. f: the manifest, which has `end` bytes.
     """
     proof = _begin()
     try:
@@ -66,10 +70,10 @@ def load(path, f, end):
 
 
 def save(path, proof, offset, state):
-    """Keep `state`, (lines, bad, latest, claims) of a Manifest, which comes from the first `offset` bytes of it, hashed
-    into `proof`. Raises OSError, and ValueError for a state that cannot be kept."""
+    """Save `state`, (lines, bad, latest, claims) of a Manifest after its first `offset` bytes; proof: their hash.
+    Raises OSError, and ValueError for a state that cannot be saved."""
     lines, bad, latest, claims = state
-    # what many records have in common is written once, and so read quicker and kept once in memory
+    # a text that many records share is written once: it loads faster, and is in memory once
     latest = {game: {key: sys.intern(value) if type(value) is str and len(value) < _SHORT else value
                      for key, value in record.items()} for game, record in latest.items()}
     payload = marshal.dumps((lines, bad, latest, claims))

@@ -1,4 +1,4 @@
-"""The trash of a work directory: what was taken out of it stays there until `make purge`."""
+"""The trash of a work directory: files that were taken out of their places stay there until `make purge`."""
 
 import errno
 import os
@@ -10,8 +10,8 @@ FOLDER = "trash"
 
 
 def put(work, path):
-    """Move what stands at `path`, whatever it is, into the trash, durably; returns where it is now. For use under the
-    manifest's lock. Raises OSError."""
+    """Move the file or directory `path` into the trash, durably; returns its new path. For use under the manifest's
+    lock. Raises OSError."""
     folder = os.path.join(work, FOLDER)
     files.make_dirs(folder)
     target = stem = os.path.join(folder, os.path.basename(path))

@@ -1,4 +1,4 @@
-"""Where things are in a work directory. Ids become paths only here."""
+"""The paths of a work directory. Only here ids become paths."""
 
 import functools
 import os
@@ -10,7 +10,7 @@ from .errors import Problem
 
 MANIFEST = manifest.FILE
 RUN_LOCK = ".run.lock"
-LINKS = "game_ids_imported.txt"  # ids of links that were imported, for the next run to download
+LINKS = "game_ids_imported.txt"  # ids from imported links, which the next run downloads
 SHARD = "shard_{:05d}"
 
 
@@ -20,9 +20,9 @@ def path(work, *parts):
 
 
 def xml(work, game):
-    """The path of a game's paipu; raises Problem for anything that is not a game id."""
+    """The path of a game's paipu. Raises Problem for anything that is not a game id."""
     if not gid.is_gid(game):
-        raise Problem(f"{game!r} is no game id")
+        raise Problem(f"{game!r} is not a game id")
     return f"{_xml(work)}{game}.txt"
 
 
@@ -32,7 +32,7 @@ def _xml(work):
 
 
 def mjai(work, game):
-    """The path of a game's mjai file; raises Problem for anything that is not a game id."""
+    """The path of a game's mjai file. Raises Problem for anything that is not a game id."""
     return path(work, "mjai", f"{os.path.basename(xml(work, game))[:-4]}.json.gz")
 
 
@@ -42,10 +42,11 @@ def cache(work):
 
 
 def make(work, *needed):
-    """Make the work directory if it is not there, or take over an older version's; sweep what dead processes left at
-    its top. needed: the folders, "cache" and "xml", that must be there, not only a place to mount them; none: both.
+    """Make the work directory if it is not there, or bring one of an older version up to date; remove temporary files
+    of dead processes at its top. needed: which of the folders "cache" and "xml" must be there, and be mounted; without
+    any, both.
 
-    Raises Problem if one is not, or the work directory is of another format, OSError.
+    Raises Problem if one is not there, or if the work directory has another format; OSError.
     """
     if identity.read(work) is None:
         identity.begin(work, _contents(work))
@@ -60,8 +61,14 @@ def must_exist(work):
     identity.must_exist(work)
 
 
+def enter(work, *needed):
+    """As `make`, for a work directory that must be there already: a typo must not make one. Raises Problem, OSError."""
+    must_exist(work)
+    make(work, *needed)
+
+
 def _contents(work):
-    """folder -> the names of what the manifest says is there."""
+    """folder -> the names of the files and directories that should be in it, according to the manifest."""
     if not os.path.isdir(work):
         return {}
     latest = manifest.Manifest(work).latest
@@ -71,31 +78,32 @@ def _contents(work):
 
 
 def log_is_gone(work, game):
-    """True if a game's log is not in xml/, and xml/ is there to be seen. Raises Problem if it is not mounted."""
+    """True if xml/ is mounted and has no log of a game. Raises Problem if xml/ is not mounted."""
     try:
         os.lstat(xml(work, game))
     except FileNotFoundError:
         identity.must_be_here(work, "xml")
         return True
     except OSError:
-        pass  # it cannot be seen: that is not gone
+        pass  # we cannot see it, which does not mean that it is gone
     return False
 
 
 def why_foreign(work, name):
-    """What keeps the file `name` of xml/ from being a game's; None for a file named as logs are elsewhere."""
+    """Why the entry `name` of xml/ cannot be adopted, as text; None if it may be a log under another usual name."""
     path = os.path.join(work, "xml", name)
     if not gid.of_name(name):
-        return "its name is no game id"
+        return "there is no game id in its name"
     if stat.S_ISREG(os.lstat(path).st_mode):
         return None
-    return "it is a link" if os.path.islink(path) else "it is a directory" if os.path.isdir(path) else "it is no file"
+    return ("it is a link" if os.path.islink(path) else "it is a directory" if os.path.isdir(path) else
+            "it is not a regular file")
 
 
 def xml_files(work, but=()):
-    """Yield (gid or None, directory entry) for each file in xml/; None where it is no regular file by a game's name.
+    """Yield (gid or None, directory entry) for each entry of xml/; None if it is not a regular file named <gid>.txt.
 
-    What is being written aside (names that begin with a dot) is not there yet. but: names that are passed over.
+    Names that begin with a dot, such as temporary files, are left out. but: more names to leave out.
     """
     try:
         entries = os.scandir(os.path.join(work, "xml"))

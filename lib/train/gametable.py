@@ -10,23 +10,27 @@ import numpy as np
 
 from ..rows import folded, schema
 from ..shards import reading
+from ..store import wording
 
-# what Cache.games() gives; scores, ranks: of the four seats at the end, ranks 0 where the shard is too old to say
+# what Cache.games() gives; scores, ranks: of the four seats at the end; ranks are 0 if the shard is too old to say
 GAMES = np.dtype([("game", "<i4"), ("gid", "U32"), ("type", "U4"), ("date", "datetime64[h]"), ("first", "<i8"),
                   ("rows", "<i4"), ("scores", "<i4", 4), ("ranks", "u1", 4)])
-_KEPT = ("layout", "n_rows", "row_groups", "bytes", "sha256")  # what it takes to read a shard, of its meta.json
+_KEPT = ("layout", "n_rows", "row_groups", "bytes", "sha256")  # what reading a shard needs of its meta.json
 
 
 class CacheError(Exception):
-    """The cache is not there, is not what its index says, or has another schema."""
+    """The cache is not there, differs from its index, or has another schema."""
 
 
 class Table(NamedTuple):
-    """shards: their names, metas: what is to be known of each, {"broken": why} where it cannot be read. The others
-    have an entry for each game that has live rows, in the order of index.json: the number of its shard, its place in
-    that shard's meta.json and its first row there, how many rows, the number in the cache of the first of them, its id
-    (empty: rows of a broken shard), final points, a number that changes with its rows, and `part`: the shard that it
-    was in when the cache was opened, which no compaction changes."""
+    """shards: their names; metas: what must be known of each, or {"broken": why} if it cannot be read.
+
+    All others have an entry for each game that has live rows, in the order of index.json. shard: the number of its
+    shard; place: its place in that shard's meta.json; start: its first row in the shard; rows: how many; first: the
+    number of the first of them in the cache; gid: its id, empty for rows of a broken shard; final: final points;
+    identity: a number that changes if its rows do; part: the shard that it was in when the cache was opened, which does
+    not change when shards are compacted.
+    """
 
     shards: list
     metas: list
@@ -42,8 +46,9 @@ class Table(NamedTuple):
 
 
 def load(path, encoder=None):
-    """(Table, encoders) of the cache directory `path`: of the rows of this version of the encoder (None: of all), and
-    version -> rows of all, the version being None where it is not known. Raises CacheError."""
+    """(Table, encoders) of the cache directory `path`. The Table has only the rows of this version of the encoder;
+    None: all rows. encoders: version -> number of all its rows; the version is None if it is not known. Raises
+    CacheError."""
     try:
         with open(os.path.join(path, "index.json"), encoding="utf-8") as f:
             index = json.load(f)
@@ -56,14 +61,14 @@ def load(path, encoder=None):
         ranges = [index["row_ranges"][name] for name in names]
     except (FileNotFoundError, NotADirectoryError):
         hint = ("the cache is its folder cache/" if os.path.isdir(os.path.join(path, "cache")) else
-                "`make run` or `make rebuild-index` writes index.json"
+                f"to write index.json: {_rebuild(path)}"
                 if os.path.isdir(os.path.dirname(os.path.abspath(path))) else
                 "there is no such directory")
         raise CacheError(f"{path}: no index of a cache: {hint}") from None
     except OSError as e:
         raise CacheError(f"{path}: index.json: {e.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise CacheError(f"{path}: index.json is damaged: `make rebuild-index` writes it anew") from None
+        raise CacheError(f"{path}: index.json is damaged; to write it again: {_rebuild(path)}") from None
     if encoder is not None and encoder not in encoders:
         raise CacheError(f"{path}: no rows of encoder version {encoder!r}; versions and rows: {encoders}")
     metas, found = [], []
@@ -72,7 +77,8 @@ def load(path, encoder=None):
             meta = reading.load_meta(os.path.join(path, name))
             games = list(_live(number, meta, spans))
             if sum(game[3] for game in games) != sum(stop - start for start, stop in spans):
-                raise ValueError("index.json has other rows than its meta.json: `make rebuild-index` writes it anew")
+                raise ValueError("index.json has other rows than its meta.json; to write index.json again: "
+                                 f"{_rebuild(path)}")
             metas.append({key: meta[key] for key in _KEPT if key in meta})
         except (OSError, ValueError) as e:
             metas.append({"broken": str(e)})
@@ -85,10 +91,14 @@ def load(path, encoder=None):
     return table, encoders
 
 
+def _rebuild(path):
+    return wording.make(os.path.dirname(os.path.abspath(path)), "rebuild-index")
+
+
 def _check_schema(path, found):
     for key, value in schema.DESCRIPTION.items():
         if found.get(key) != value:
-            raise CacheError(f"{path}: its schema has {key} {found.get(key)!r}, this reader needs {value!r}")
+            raise CacheError(f"{path}: its schema has {key} {found.get(key)!r}; this reader needs {value!r}")
 
 
 def _live(number, meta, spans):
@@ -106,18 +116,19 @@ def _live(number, meta, spans):
 
 
 def fingerprint(table):
-    """A text that is another one when the order of an epoch is: when there are other rows, or they lie elsewhere."""
+    """A text that changes if the order of an epoch would: if there are other rows, or if they are elsewhere."""
     arrays = table.identity, table.rows, table.part
     return hashlib.sha256(b"".join(array.astype("<u8").tobytes() for array in arrays)).hexdigest()[:32]
 
 
 def moved(table, path, encoder):
-    """The same games where they lie now, after a compaction. Raises CacheError if one is not there as it was."""
+    """The same games at their present places, after a compaction. Raises CacheError if one is gone or has other rows.
+    """
     now, _ = load(path, encoder)
     where = {identity: i for i, identity in enumerate(now.identity.tolist())}
     known = table.gid != b""
     if not known.all() or not all(identity in where for identity in table.identity.tolist()):
-        raise CacheError(f"{path}: games are gone, or were encoded again, since it was opened: open the cache anew")
+        raise CacheError(f"{path}: games are gone, or were encoded again, since it was opened: open the cache again")
     at = [where[identity] for identity in table.identity.tolist()]
     return table._replace(shards=now.shards, metas=now.metas, shard=now.shard[at], place=now.place[at],
                           start=now.start[at])

@@ -1,11 +1,13 @@
-"""Reading the cache, for training: rows by number, and shuffled batches, shared out and resumed without loss.
+"""Reading the cache for training: rows by number, or in shuffled batches that several workers and machines can share.
 
-    c = Cache("data/tenhou/cache")
-    c[0], c[10:20], c[[5, 3, 8]]                 # dicts of numpy arrays, shapes and dtypes of the schema
-    for rows in c.batches(1024, seed=1, epoch=0, split="train"): ...
+    cache = Cache("data/tenhou/cache")
+    cache[0], cache[10:20], cache[[5, 3, 8]]     # dicts of numpy arrays, see lib.rows.schema
+    for rows in cache.batches(1024, seed=1, epoch=0, split="train"):
+        rows["tokens"], rows["action_mask"], rows["labels"]
 
-Needs numpy, and pyarrow if a shard is in the layout parquet. A Cache can be pickled, and used in forked or spawned
-workers. When shards are compacted or converted meanwhile, it finds its games in the new ones.
+It needs numpy, and pyarrow if a shard has the layout parquet. `pip install '/path/to/this/tree[parquet]'` installs it
+in any Python as the package paipu_cache: `from paipu_cache.train.reader import Cache`. In this tree, with
+.venv/bin/python, it is `from lib.train.reader import Cache`.
 """
 
 import bisect
@@ -23,18 +25,24 @@ from .source import Source
 
 
 class Cache:
-    """The live rows of a cache directory, numbered from 0 in the order of index.json; shards that have stale rows show
-    only the others.
+    """The live rows of a cache directory, numbered from 0 in the order of index.json. Stale rows are left out.
 
-    validation: the fraction of games, by a hash of the gid, that are `split` "validation"; the others are "train". No
-    game changes sides when others are added, and a larger fraction keeps those that a smaller one had.
+    A Cache may be used in forked or spawned workers, and can be pickled. It goes on while shards are compacted or
+    converted, because it finds its games in the new shards. It does not see rows that are added meanwhile: open the
+    cache again for these.
 
-    encoder: show only rows that this version of the encoder made (text, as in index.json); None: all.
-    encoders: version -> rows, of all that are live; the version is None where it is not known.
+    path, validation: as they were given. encoders: version of the encoder -> number of live rows that it made; the
+    version is None if it is not known.
     """
 
     def __init__(self, path, validation=0.05, encoder=None):
-        """Read index.json and the shards' meta.json. Raises CacheError."""
+        """Read index.json and each shard's meta.json.
+
+        validation: the fraction of the games that are the split "validation"; all others are "train". A hash of the gid
+        decides, so a game never changes its side when games are added, and a larger fraction keeps all games of a
+        smaller one. encoder: show only rows that this version of the encoder made, a text as in index.json; None: all.
+        Raises CacheError.
+        """
         self.path, self.validation = os.fspath(path), validation
         self._source, self._counts = Source(self.path, encoder), {}
         self._table, self.encoders = self._source.table, self._source.encoders
@@ -46,34 +54,35 @@ class Cache:
 
     @property
     def fingerprint(self):
-        """A text that is another one when the order of an epoch is: where it differs, no epoch can be resumed."""
+        """A text that changes if the order of an epoch would. If it has changed, an epoch cannot be resumed."""
         return gametable.fingerprint(self._table)
 
     def __len__(self):
         return int(self._table.first[-1])
 
     def __getitem__(self, wanted):
-        """One row (a number), or as many as a slice or an array of numbers asks for, padded. Raises IndexError,
-        CacheError."""
+        """One row, by its number, or several, by a slice or a list of numbers: a dict of padded arrays. Raises
+        IndexError, CacheError."""
         if isinstance(wanted, slice):
             wanted = np.arange(*wanted.indices(len(self)))
         found = self.rows(wanted)
         return {name: array[0] for name, array in found.items()} if np.ndim(wanted) == 0 else found
 
     def rows(self, wanted, columns=None, ragged=False, cut=False):
-        """The rows with these numbers, a sequence or one number, as `batches` gives them. Raises as indexing does."""
+        """The rows with these numbers, a sequence or one number, with the columns that `batches` gives. Raises
+        IndexError, CacheError."""
         n, wanted = len(self), np.asarray(wanted)
         if not wanted.size:
             wanted = np.arange(0)
         elif wanted.dtype.kind not in "iu" or wanted.ndim > 1:
-            raise IndexError("rows are asked for by a number, a slice or a list of numbers")
+            raise IndexError("rows must be asked for by a number, a slice or a list of numbers")
         wanted = wanted.astype(np.int64).reshape(-1)
         if len(wanted) and not (-n <= wanted.min() and wanted.max() < n):
-            raise IndexError(f"row out of range: the cache has {n}")
+            raise IndexError(f"row out of range: the cache has {n} rows")
         names = cols.chosen(columns, ragged)
         distinct, places = np.unique(wanted % max(n, 1), return_inverse=True)
         found = self._source.rows(distinct)
-        if {"next", "done"} & set(names):  # they may be rows that were not asked for
+        if {"next", "done"} & set(names):  # these may be rows that were not asked for
             games = np.unique(found["game"])
             whole = self._source.rows(plan.runs(self._table.first[games], self._table.rows[games]))
             found["next"] = cols.next_rows(whole)[np.searchsorted(whole["row"], distinct)]
@@ -86,9 +95,12 @@ class Cache:
             raise CacheError(f"{self.path}: {e}") from None
 
     def games(self, split=None):
-        """The games of a split ("train", "validation"; None: all) in the order of their rows: an array with the fields
-        game (its number), gid, type ("00a9"), date, first (its first row), rows, scores and ranks (of the four seats at
-        the end; rank 0: an old shard does not say). Raises CacheError."""
+        """The games of a split ("train", "validation"; None: all) in the order of their rows, as a structured array.
+
+        Its fields: game (the number that batches have as `game`), gid, type (the table type, "00a9"), date, first (the
+        number of its first row), rows (how many), scores and ranks (of the four seats at the end of the game; ranks are
+        0 if the shard is too old to say). Raises CacheError.
+        """
         table = gametable.games(self._table)
         return table if split is None else table[self._side(split)]
 
@@ -103,7 +115,7 @@ class Cache:
         return np.array(held_out, bool) == (split == "validation")
 
     def count(self, split=None, select=None):
-        """How many rows a split has of those that `select` names."""
+        """How many rows a split has, of those that `select` chooses."""
         chosen, counts, _ = self._select(split, select)
         return int(counts[chosen].sum())
 
@@ -116,14 +128,14 @@ class Cache:
         return chosen, self._table.rows if kinds is None else self._of_kinds(kinds), kinds
 
     def _of_kinds(self, kinds):
-        """How many rows of these kinds each game has; looks at the mask of every row, once."""
+        """How many rows of these kinds each game has. The first time it looks at the mask of every row."""
         if kinds not in self._counts:
             ends = np.concatenate([[0], np.cumsum(self._source.are_of_kinds(kinds))])
             self._counts[kinds] = np.diff(ends[self._table.first])
         return self._counts[kinds]
 
     def numbers(self, split=None, select=None):
-        """The numbers of the rows of a split that `select` names."""
+        """The numbers of the rows of a split, of those that `select` chooses."""
         chosen, _, kinds = self._select(split, select)
         found = plan.runs(self._table.first[:-1][chosen], self._table.rows[chosen])
         return found if kinds is None else found[self._source.are_of_kinds(kinds)[found]]
@@ -136,24 +148,37 @@ class Cache:
     def batches(self, size, seed=0, epoch=0, split=None, drop_last=False, start=0, worker=0, num_workers=1,
                 window=65536, permute_suits=False, select=None, columns=None, rank=0, world=1, ordered=False,
                 ragged=False, cut=False, bucket=False):
-        """Yield the batches of one epoch, dicts of arrays with `size` rows (the last one may have fewer).
+        """Yield the batches of one epoch, as dicts of arrays with `size` rows each. The last batch may have fewer,
+        unless `drop_last` leaves it out.
 
-        The order is a function of (seed, epoch, window) and the cache alone, of what is selected, and of how it is
-        shared out: pieces of some 2,048 neighbouring rows are shuffled over the whole cache, then single rows within
-        each `window` of them (some 700 bytes of memory a row). seed None leaves all in the order of the cache.
+        Order: pieces of some 2,048 neighbouring rows are shuffled over all shards, then single rows within a `window`
+        of so many rows. So reads are large, and yet the rows of a game are far apart. A window takes some 700 bytes of
+        memory a row, 45 MB in all. The order depends only on seed, epoch, window, the cache, what is chosen, and how it
+        is shared out. With seed None the rows keep the order of the cache.
 
-        select: which games and kinds of decision, see lib.train.selection; columns: which of lib.train.columns.ALL.
-        rank, world: each of `world` ranks gets as many rows as the others, and none gets a row of another. Of several
-        workers of a rank each reads a part of its rows; asked in turn they give all batches. With `ordered` they give
-        them in the order in which one worker alone would, for which each of them reads everything.
-        start: the number of batches that the rank has seen, over all its workers; with the same number of workers (or
-        with `ordered`, any), the rest of the epoch follows.
-        ragged: tokens without padding, see lib.train.columns; cut: padded only to the longest row of the batch; bucket:
-        the rows of a batch are of like length. permute_suits: exchange manzu, pinzu and souzu at random, row by row.
+        Choice: split, "train" or "validation", goes by whole games; None takes all. select chooses games and kinds of
+        decision before batches are made, so that batches are full: a dict like {"type": "00a9", "dates": ("2024-01-01",
+        None), "kinds": ["call", "riichi"]}, see lib.train.selection. columns chooses columns, see lib.train.columns;
+        each batch has `row`, the numbers of its rows in the cache, and `game`, those of their games in games(), unless
+        it chooses others.
+
+        Sharing: each `rank` of `world` ranks gets as many rows as the others, and no row of another. Each `worker` of
+        `num_workers` reads only its own part of its rank's rows; if the workers are asked in turn, they give all
+        batches. With `ordered` they give them in the order of one worker alone, but then each reads everything.
+
+        Resuming: give epoch, and as `start` the number of batches that this rank has seen, over all its workers. The
+        rest of the epoch follows, with the same number of workers or, if `ordered`, any number.
+
+        Form: `ragged` gives tokens and scalars without padding, and cu_seqlens, which says where each row begins. `cut`
+        pads no further than the longest row of the batch. `bucket` makes batches of rows of similar length. Rows have
+        118 tokens on average, 246 at most. permute_suits exchanges manzu, pinzu and souzu at random, row by row:
+        tokens, masks and labels become just those of the same game dealt in other suits.
+
         Raises CacheError, ValueError.
         """
         if size < 1 or window < 1 or not 0 <= worker < num_workers or not 0 <= rank < world or start < 0:
-            raise ValueError("size, window: at least 1; worker, rank: below num_workers, world; start: at least 0")
+            raise ValueError("size and window must be at least 1, worker below num_workers, rank below world, and start"
+                             " at least 0")
         names = cols.chosen(columns, ragged)
         chosen, counts, kinds = self._select(split, select)
         pieces = plan.shuffled(plan.pieces(self._table, chosen, counts), seed, epoch)
@@ -168,10 +193,10 @@ class Cache:
         held, follow = None, bool({"next", "done"} & set(names))
         for at in range(first * size, n - n % size if drop_last else n, size * step):
             until, parts = min(at + size, n), []
-            while at < until:  # mostly once: a batch may reach over the end of a window
+            while at < until:  # more than once only if a batch reaches into the next window
                 number = bisect.bisect_right(ends, at) - 1
                 if number != held:
-                    held, rows = number, None  # its memory is free before the next is read
+                    held, rows = number, None  # frees the memory before the next window is read
                     position = begin + ends[number]
                     rows, order = self._window(*windows[number], kinds, follow, seed, epoch, position)
                     if bucket:
@@ -185,7 +210,7 @@ class Cache:
             yield self._build(found, names, ragged, cut)
 
     def _window(self, pieces, skip, n, kinds, follow, seed, epoch, position):
-        """(rows, the order in which they are to come) of a window as lib.train.epoch has it."""
+        """(rows, the order in which to give them) of a window, as lib.train.epoch describes it."""
         first, last = self._table.first[pieces[:, 0]], self._table.first[pieces[:, 1]]
         rows = self._source.rows(np.sort(plan.runs(first, last - first)))
         if follow:
@@ -195,7 +220,7 @@ class Cache:
             wanted = wanted[selection.of_kinds(rows["action_mask"], kinds)]
         turn, sizes = np.argsort(first), pieces[:, 2]
         positions = plan.runs((np.cumsum(sizes) - sizes)[turn], sizes[turn])  # of the wanted rows, in their order
-        wanted = wanted[(positions >= skip) & (positions < skip + n)]  # the others are another lane's
+        wanted = wanted[(positions >= skip) & (positions < skip + n)]  # the others belong to other lanes
         if len(wanted) < len(rows["labels"]):
             rows = folded.take(rows, wanted)
         values = plan.draws(2 * n, seed or 0, epoch, position + 1)

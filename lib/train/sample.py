@@ -6,19 +6,19 @@ from ..rows import schema
 from .epoch import PIECE_ROWS
 from .gametable import CacheError
 
-ROWS = 1 << 17  # of a larger cache, so many are looked at
-FINAL_EDGES = np.arange(-20_000, 80_001, 2_500)  # points at the end of a game; what lies beyond counts at the edges
-DELTA_EDGES = np.arange(-24_500, 24_501, 1_000)  # points won or lost in a hand, around 0
+ROWS = 1 << 17  # rows that are looked at in a larger cache
+FINAL_EDGES = np.arange(-20_000, 80_001, 2_500)  # points at the end of a game; the outer bins also count what is beyond
+DELTA_EDGES = np.arange(-24_500, 24_501, 1_000)  # points won or lost in a hand; one bin is around 0
 
 
 def sample(cache, most=ROWS):
-    """Counts over at most about `most` rows of a lib.train.reader.Cache, in pieces spread evenly; a dict:
+    """Counts over about `most` rows of a lib.train.reader.Cache, in pieces that are spread evenly. A dict:
 
-    rows, of: rows looked at, and rows that there are; damaged: pieces that could not be read, as text
-    actions, legal: (54,) how often each action was taken, and could be; tokens: (361,) rows by their number of tokens
-    places: (4,) rows by the final place of their player; deltas: rows in the bins of DELTA_EDGES, by the points of
-    their player in the hand; won: rows of players who won some in it
-    finals: (4, bins of FINAL_EDGES) games by place, of the players who have a row there
+    rows, of: rows looked at, and rows in the cache; damaged: pieces that could not be read, as text
+    actions, legal: (54,) how often each action was taken, and was legal; tokens: (361,) rows by their number of tokens
+    places: (4,) rows by the final place of their player; deltas: rows in the bins of DELTA_EDGES, by the points that
+    their player won or lost in the hand; won: rows of players who won points in it
+    finals: (4, bins of FINAL_EDGES) final points by place, of players who have a row in the sample
     """
     n = len(cache)
     starts = range(0, n, PIECE_ROWS)
@@ -43,8 +43,8 @@ def sample(cache, most=ROWS):
 
 
 def _count(found, rows, before):
-    """Add rows; players of the game at the end of the piece `before` do not count twice. Returns this piece's players.
-    """
+    """Add the counts of some rows. Players of `before`, the piece before, are not counted again. Returns the players of
+    this piece."""
     origin, outcome = rows["origin"], rows["outcome"]
     found["rows"] += len(rows["labels"])
     found["actions"] += np.bincount(rows["labels"], minlength=schema.ACTION_DIM)

@@ -1,11 +1,11 @@
-"""Which rows an epoch has: by their game, and by the kind of decision."""
+"""Which rows an epoch has: chosen by their game, and by the kind of decision."""
 
 import numpy as np
 
 from ..mahjong.action import ANKAN, CHI, KAKAN, NO_RIICHI, PASS, PON, RON, TSUMO
 
-# kind -> actions of which one at least must be legal. A row is of one of the first three kinds: the player's own turn,
-# the answer to what another plays, riichi or not with a tile chosen. The others say what could be done.
+# kind -> actions of which at least one is legal. Each row is of exactly one of the first three kinds: the player's own
+# turn, the answer to another player's tile, riichi or not after the tile is chosen. The others say what was possible.
 KINDS = {
     "turn": None, "call": [PASS], "riichi": [NO_RIICHI],
     "chi": range(CHI, PON), "pon": range(PON, ANKAN), "kan": range(ANKAN, KAKAN + 1), "win": [RON, TSUMO],
@@ -13,25 +13,29 @@ KINDS = {
 
 
 def parse(select):
-    """(function of the games table or None, tuple of kinds or None) of what `select=` may be: None, a function that
-    gets the table and returns which of its games are wanted, or a dict with some of
+    """(function of the table of games or None, tuple of kinds or None), made of what `select=` may be.
 
-        type   a table type like "00a9", or several     dates   (first, last), like ("2024-01-01", "2024-06-30"); either
-        gids   ids of games                                     may be None
-        games  such a function                          kinds   one of KINDS, or several: rows of any of them
+    That is None; or a function that gets the array of Cache.games() and returns which games are wanted, as booleans; or
+    a dict with some of these keys, all of which must be true of a row:
 
-    of which all have to hold. Raises ValueError for anything else.
+        type    a table type like "00a9", or several
+        dates   (first day, last day), like ("2024-01-01", "2024-06-30"); either may be None
+        gids    ids of games
+        games   a function as above
+        kinds   one or several of turn, call, riichi, chi, pon, kan, win; a row must be of at least one of them
+
+    Raises ValueError for anything else.
     """
     if select is None or callable(select):
         return select, None
     tests = {"type": _type, "dates": _dates, "gids": lambda table, gids: np.isin(table["gid"], list(gids)),
              "games": lambda table, function: np.asarray(function(table))}
     if not isinstance(select, dict) or not set(select) <= {*tests, "kinds"}:
-        raise ValueError(f"select={select!r}: a function, or a dict with {', '.join(tests)}, kinds")
+        raise ValueError(f"select={select!r}: must be a function, or a dict with some of {', '.join(tests)}, kinds")
     kinds = select.get("kinds")
     kinds = tuple(sorted({kinds} if isinstance(kinds, str) else set(kinds))) if kinds is not None else None
     if kinds is not None and not set(kinds) <= set(KINDS):
-        raise ValueError(f"kinds={kinds!r}: some of {', '.join(KINDS)}")
+        raise ValueError(f"kinds={kinds!r}: must be some of {', '.join(KINDS)}")
     chosen = {name: value for name, value in select.items() if name in tests}
 
     def wanted(table):

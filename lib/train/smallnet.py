@@ -1,4 +1,4 @@
-"""A small policy and its training: enough to see that the rows of a cache make sense, not to play well."""
+"""A small network and its training. It is enough to see that the rows of a cache make sense, not to play well."""
 
 import time
 
@@ -12,16 +12,16 @@ from .torch import Batches
 COLUMNS = ("tokens", "action_mask", "labels")
 BATCH = 256
 WIDTH = 192
-RATE = 2e-3  # at the beginning; it falls to 0
-_FEW = 6  # counts from here on are taken for one another where they stand beside a tile
+RATE = 2e-3  # the learning rate at the beginning; it falls to 0
+_FEW = 6  # together with a tile, all counts above 5 are treated as 5
 _SEGMENT, _TILE, _COUNT, _WHO, _EXTRA = (FIELD_VOCAB[name] for name in ("segment", "tile", "count", "who", "extra"))
-# what is looked up for each token: pairs of its fields, and how many values each has
+# each token is looked up by several of its fields together: how many values each of these combinations has
 PAIRS = (_SEGMENT * _TILE * _FEW, _SEGMENT * _TILE * _WHO, _SEGMENT * _COUNT * _WHO, _SEGMENT * _EXTRA)
 
 
 class SmallNet(torch.nn.Module):
-    """Scores for the 54 actions from the tokens of a row, in any order: each gives vectors, they are added, two layers
-    follow."""
+    """Scores for the 54 actions. Each token of a row gives some vectors; these are added up, and two layers follow. The
+    order of the tokens does not matter."""
 
     def __init__(self):
         super().__init__()
@@ -33,7 +33,7 @@ class SmallNet(torch.nn.Module):
             torch.nn.Linear(2 * WIDTH, ACTION_DIM))
 
     def forward(self, batch):
-        """(n, 54) scores of a ragged batch; what is not legal has none to speak of."""
+        """(n, 54) scores of a ragged batch; actions that are not legal have -1e9."""
         segment, tile, count, who, extra = batch["tokens"].long().T
         firsts = batch["cu_seqlens"][:-1].long()
         kind = segment * _TILE + tile
@@ -44,12 +44,13 @@ class SmallNet(torch.nn.Module):
 
 
 def train(cache, seconds, seed=0, say=None):
-    """(net, frequencies, rows): a SmallNet trained on the split "train" for so long, how often each action was taken
-    where it was legal, and how many rows were seen. say(text): told now and then how it stands."""
+    """Train a SmallNet on the split "train" for so many seconds. Returns (net, frequencies, rows): how often each
+    action was taken when it was legal, and how many rows were seen. say(text): called now and then with the progress.
+    """
     torch.manual_seed(seed)
-    torch.set_num_threads(1)  # where others are at work too, several wait for each other: twenty times as slow
+    torch.set_num_threads(1)  # with several threads on a busy machine it is twenty times as slow
     net = SmallNet()
-    optimizer = torch.optim.Adam(net.parameters(), RATE, fused=True)  # five times as quick as not fused
+    optimizer = torch.optim.Adam(net.parameters(), RATE, fused=True)  # five times as fast as not fused
     rows = Batches(cache, BATCH, seed=seed, split="train", ragged=True, columns=COLUMNS, permute_suits=True)
     begin = told = time.monotonic()
     seen, taken, legal = 0, torch.zeros(ACTION_DIM), torch.zeros(ACTION_DIM)
@@ -74,8 +75,8 @@ def train(cache, seconds, seed=0, say=None):
 
 
 def accuracy(cache, net, frequencies):
-    """For each of the first three KINDS and "all": (rows of the split "validation", rows of them in which the most
-    frequent legal action was taken, rows in which the net's was)."""
+    """For each of the first three KINDS and "all": (rows of the split "validation", those of them in which the player
+    took the most frequent legal action, those in which the player took the action that the net scores highest)."""
     found = {kind: [0, 0, 0] for kind in [*list(KINDS)[:3], "all"]}
     with torch.no_grad():
         for batch in Batches(cache, BATCH, seed=None, split="validation", ragged=True, columns=COLUMNS):

@@ -1,4 +1,4 @@
-"""Rows of a cache from its shards, wherever a compaction has put them since the cache was opened."""
+"""Rows of a cache from its shards, even if they have been moved by a compaction since the cache was opened."""
 
 import os
 
@@ -12,21 +12,22 @@ from .gametable import CacheError
 
 
 class Source:
-    """The shards of a cache directory. table: its lib.train.gametable.Table as it was when the cache was opened: what
-    lies where now is not for others to know; encoders: as of lib.train.reader's Cache."""
+    """The shards of a cache directory. table: its lib.train.gametable.Table as it was when the cache was opened; where
+    rows are now is known only here. encoders: as in lib.train.reader's Cache."""
 
     def __init__(self, path, encoder=None):
-        """encoder: the version whose rows are meant, None for all. Raises CacheError."""
+        """encoder: the version of the encoder whose rows to show; None: all rows. Raises CacheError."""
         self._path, self._encoder = path, encoder
         self.table, self.encoders = gametable.load(path, encoder)
         self._now = self.table
 
     def rows(self, numbers):
-        """The rows with these growing numbers, as lib.rows.folded has them when placed, with `row` and `game`."""
+        """The rows with these numbers, which must grow, as a placed folded (see lib.rows.folded) with `row` and `game`.
+        """
         return self._try(self._rows, numbers)
 
     def are_of_kinds(self, kinds):
-        """Which rows of the cache are of these kinds of lib.train.selection, as booleans."""
+        """Which rows of the cache are of these kinds, see lib.train.selection, as booleans."""
         return self._try(self._are_of_kinds, kinds)
 
     def _try(self, read, what):
@@ -63,7 +64,7 @@ class Source:
         return out
 
     def _of_shard(self, number, read):
-        """What `read` makes of (layout, path, meta) of a shard; FileNotFoundError if it is gone."""
+        """What read(layout, path, meta) returns for a shard. Raises FileNotFoundError if it is gone, CacheError."""
         name, meta = self._now.shards[number], self._now.metas[number]
         try:
             if "broken" in meta:

@@ -1,6 +1,6 @@
-"""Exchanging manzu, pinzu and souzu: six views of one row, all of them legal.
+"""Exchanging manzu, pinzu and souzu. This makes six rows of one, each of them just as legal.
 
-Winds and dragons stay. The one thing in the rules that is tied to a suit is the yaku of the all-green hand.
+Winds and dragons stay as they are. The only thing in the rules that depends on a suit is the all-green yakuman.
 """
 
 import itertools
@@ -24,21 +24,20 @@ _SORTED = np.isin(np.arange(256), (1, 23, 24))  # segments whose tokens stand in
 
 
 def permute(rows, which):
-    """Rows, placed as a folded is, with the suits of each exchanged as PERMUTATIONS[which % 6] says, `which`
-    having a number for each row: just what the same game dealt in those suits would have given. The given arrays are
-    left as they are.
-    """
+    """A placed folded (see lib.rows.folded) with the suits of each row exchanged. which: a number for each row; its
+    suits become PERMUTATIONS[number % 6]. The result is just what the same game dealt in those suits would give. The
+    given arrays are not changed."""
     which = (np.asarray(which) % 6).astype(np.intp)
     lengths = rows["lengths"] // TOKEN_FEATURES
     tokens = folded.text(rows).reshape(-1, TOKEN_FEATURES)
     tokens[:, 1] = _TILE.reshape(-1)[tokens[:, 1] + np.repeat(which * 256, lengths)]
-    # tokens sorted by tile (and aka, in the hand) are sorted anew, each within its group; the others keep their place
+    # tokens that are sorted by tile (and aka, in the hand) are sorted again within their group; the others stay
     at = np.flatnonzero(_SORTED[tokens[:, 0]])
     some = tokens[at].astype(np.uint64)
     row = np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)[at]
     groups = row << _BITS[16] | some[:, 0] << _BITS[8] | some[:, 3]
     group = np.cumsum(np.diff(groups, prepend=groups[:1]) != 0).astype(np.uint64)
-    # one number for each token that sorts it, and gives back its tile, its count and its extra
+    # one number for each token: it sorts the token, and has its tile, count and extra in it
     keys = group << _BITS[32] | some[:, 1] << _BITS[24] | some[:, 4] << _BITS[8] | some[:, 2]
     keys.sort()
     tokens[at, 1], tokens[at, 4], tokens[at, 2] = keys >> _BITS[24] & _BYTE, keys >> _BITS[8] & _BYTE, keys & _BYTE

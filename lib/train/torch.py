@@ -1,10 +1,14 @@
-"""The cache as datasets of PyTorch; only this module needs torch.
+"""The cache as datasets of PyTorch: Batches gives shuffled batches, Rows single rows. Only this module needs torch.
 
     rows = Batches(Cache("data/tenhou/cache"), 1024, seed=1, split="train")
     loader = torch.utils.data.DataLoader(rows, batch_size=None, num_workers=2, persistent_workers=True)
     for epoch in range(3):
         rows.set_epoch(epoch)
-        for batch in loader: ...
+        for batch in loader:
+            batch["tokens"], batch["action_mask"], batch["labels"]
+
+`pip install '/path/to/this/tree[parquet,torch]'` installs it with PyTorch: `from paipu_cache.train.torch import
+Batches`.
 """
 
 import os
@@ -15,39 +19,43 @@ import torch
 from . import columns as cols
 from .gametable import CacheError
 
-# of a batch that is padded: what PyTorch has types for
+# the columns of a padded batch that PyTorch has types for
 PADDED = (*cols.RAGGED, "attention_mask")
 
 
 def as_tensors(rows):
-    """A batch of numpy arrays as tensors, which share their memory; labels as int64, for cross_entropy."""
+    """A batch of numpy arrays as tensors, which share their memory. Only labels are copied, to int64 for cross_entropy.
+    """
     return {name: torch.from_numpy(np.asarray(array, np.int64 if name == "labels" else None))
             for name, array in rows.items()}
 
 
 class Batches(torch.utils.data.IterableDataset):
-    """The batches of lib.train.reader's Cache.batches as dicts of tensors, for a DataLoader with batch_size=None.
+    """The batches of Cache.batches (see lib.train.reader) as dicts of tensors, for a DataLoader with batch_size=None.
 
-    Each rank of torch.distributed (or of torchrun, by its RANK and WORLD_SIZE) gets its share, each worker of a
-    DataLoader its part of that. Every rank has the same number of batches, which is the length.
+    Each rank of torch.distributed (or of torchrun, by its RANK and WORLD_SIZE) gets its share of the rows, and each
+    worker of a DataLoader its part of that; both are found out without being told. All ranks have the same number of
+    batches, which is len(). An epoch can be resumed: state_dict(seen) and load_state_dict; StatefulDataLoader calls
+    these by itself.
     """
 
     def __init__(self, cache, size, rank=None, world=None, **options):
-        """options: seed, split, select, columns, ragged and others, as of Cache.batches. Raises CacheError, ValueError.
-        """
+        """options: seed, split, select, columns, ragged and all others of Cache.batches. rank, world: instead of those
+        of torch.distributed. Raises CacheError, ValueError."""
         known = dict(zip(("rank", "world"), _ranks(), strict=True))
         known |= {name: value for name, value in (("rank", rank), ("world", world)) if value is not None}
         options.setdefault("columns", None if options.get("ragged") else PADDED)
         if {"origin", "outcome"} & set(options["columns"] or ()):
-            raise ValueError("origin, outcome: PyTorch has no type for them: name their fields, like hand_delta")
+            raise ValueError("PyTorch has no type for origin and outcome: ask for their fields, like hand_delta")
         self.cache, self._options = cache, {"size": size, **options, **known}
-        next(cache.batches(**self._options, start=2**40), None)  # an option that cannot be is told now
+        next(cache.batches(**self._options, start=2**40), None)  # so that a wrong option is told now
         counted = {name: options[name] for name in ("split", "drop_last", "select") if name in options}
         self._length = cache.n_batches(size, world=known["world"], **counted)
-        # in memory that the workers have too, also those that were started long ago: epoch, the number of its batches
-        # with which to begin, how many workers took those (0: as many as there are), how many there were the last time
+        # in memory that is shared with the workers, also with those that were started long ago: the epoch, the batch of
+        # it to begin with, the number of workers that took the batches before it (0: as many as now), and the number of
+        # workers the last time
         self._shared = torch.zeros(4, dtype=torch.int64).share_memory_()
-        # of this process alone: where a worker was told to go on, the epoch it is in, and how far it is
+        # of this process alone: where a worker was told to go on, the epoch it is in, and how far it has come
         self._resumed, self._begun, self._taken = None, 0, 0
 
     def __len__(self):
@@ -55,11 +63,11 @@ class Batches(torch.utils.data.IterableDataset):
 
     @property
     def epoch(self):
-        """The epoch that is next to be gone through, or was begun."""
+        """The epoch that comes next, or that has begun."""
         return int(self._shared[0])
 
     def set_epoch(self, epoch):
-        """Make `epoch` the next one that is gone through, from its beginning, if it is not the one to be resumed."""
+        """Make `epoch` the next one, from its beginning. If that is the epoch to be resumed, it is resumed."""
         if epoch != self.epoch:
             self._shared[:3] = torch.tensor([epoch, 0, 0])
 
@@ -68,16 +76,18 @@ class Batches(torch.utils.data.IterableDataset):
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         epoch, start, before = self._resumed or self._shared[:3].tolist()
         if before not in (0, workers) and not self._options.get("ordered"):
-            raise ValueError(f"{before} workers began this epoch: resume it with as many, or use ordered=True")
+            raise ValueError(f"this epoch was begun with num_workers={before}: resume it with the same number, or use"
+                             " ordered=True from the beginning")
         self._shared[3], self._taken, self._resumed, self._begun = workers, start, None, epoch
         for rows in self.cache.batches(**self._options, epoch=epoch, start=start, worker=worker, num_workers=workers):
             self._taken += workers
             yield as_tensors(rows)
 
     def state_dict(self, seen=None):
-        """What `load_state_dict` needs to go on after `seen` batches of this epoch; numbers and texts only.
+        """What `load_state_dict` needs to go on after `seen` batches of this epoch: numbers and texts only.
 
-        seen None: after those that this process, a worker perhaps, has yielded: so StatefulDataLoader asks.
+        seen None: after the batches that this process, perhaps a worker, has yielded. StatefulDataLoader asks like
+        that.
         """
         options = {name: value for name, value in self._options.items() if name != "rank" and not callable(value)}
         epoch, start = (self._begun, self._taken) if seen is None else (self.epoch, seen)
@@ -85,16 +95,16 @@ class Batches(torch.utils.data.IterableDataset):
                 "workers": int(self._shared[3]), "options": repr(sorted(options.items()))}
 
     def load_state_dict(self, state):
-        """Have the next iteration go on where the state was taken. Raises CacheError if the cache has changed since,
-        ValueError if the options have."""
+        """Have the next iteration go on where the state was taken. Raises CacheError if the cache has changed since
+        then, and ValueError if the options have."""
         now = self.state_dict()
         if state["fingerprint"] != now["fingerprint"]:
-            raise CacheError(f"{self.cache.path} has changed since the state was saved (games were added, encoded anew"
-                             " or compacted): its epoch cannot be resumed, begin one")
+            raise CacheError(f"{self.cache.path} has changed since the state was saved (games were added, encoded again"
+                             " or compacted), so the epoch cannot be resumed: begin a new one")
         if state["options"] != now["options"]:
-            raise ValueError(f"the state was saved with other options: {state['options']}, now {now['options']}")
+            raise ValueError(f"the state was saved with other options: {state['options']}; now: {now['options']}")
         where = [state["epoch"], state["start"], state["workers"]]
-        if torch.utils.data.get_worker_info():  # StatefulDataLoader has a state of each of its workers
+        if torch.utils.data.get_worker_info():  # StatefulDataLoader keeps a state for each of its workers
             self._resumed = where
         else:
             self._shared[:] = torch.tensor([*where, state["workers"]])
@@ -109,11 +119,11 @@ def _ranks():
 
 
 class Rows(torch.utils.data.Dataset):
-    """Single rows by number, for samplers of your own. How quick that is depends on the layout: a row of a parquet
-    shard is read with its whole row group, so that dense shards suit a random order better."""
+    """A map-style dataset of single rows, for samplers of your own. Run `make convert LAYOUT=dense` first: a row of a
+    parquet shard is read together with some 2,000 others."""
 
     def __init__(self, cache, split=None, select=None, columns=PADDED):
-        """split, select, columns: as of Cache.batches. Raises CacheError, ValueError."""
+        """split, select, columns: as in Cache.batches. Raises CacheError, ValueError."""
         self.cache, self._numbers, self._columns = cache, cache.numbers(split, select), columns
         cols.chosen(columns, False)
 
@@ -126,6 +136,6 @@ class Rows(torch.utils.data.Dataset):
         return {name: tensor[0] for name, tensor in rows.items()} if np.ndim(i) == 0 else rows
 
     def __getitems__(self, wanted):
-        """A list of rows, read at once: what a DataLoader collates."""
+        """A list of rows, read in one go; a DataLoader calls this and collates them."""
         rows = self[wanted]
         return [{name: tensor[i] for name, tensor in rows.items()} for i in range(len(wanted))]

@@ -57,7 +57,7 @@ def test_an_error_that_nobody_expected_keeps_its_traceback():
 def test_a_missing_library_is_one_line_that_says_what_to_do():
     done = script("import no_such_library")
     assert done.returncode == 1
-    assert done.stderr == f"-c: No module named 'no_such_library'; run `make setup` in {ROOT} once\n"
+    assert done.stderr == f"-c: No module named 'no_such_library'; to install what is missing: make -C {ROOT} setup\n"
 
 
 def test_what_cannot_be_written_to_stdout_is_an_error():
@@ -97,23 +97,24 @@ def test_a_bad_line_is_told_skipped_and_counted_and_not_printed_raw(bad):
                           env=environment(PYTHONIOENCODING="utf-8:strict"))
     assert done.stdout.decode().split() == [A, B] and done.returncode == 0
     told, counted = done.stderr.splitlines()
-    assert told.endswith(b" is no game id: skipped") and counted == b"-c: 1 lines were no game ids"
+    assert told.endswith(b" is not a game id; skipped") and counted == b"-c: skipped 1 line without a game id"
     assert b"\x1b" not in done.stderr and b"\0" not in done.stderr
 
 
 def test_many_bad_lines_are_counted_the_first_few_told_and_only_nothing_but_bad_lines_is_wrong_usage():
     done = script(READ, input="junk\n" * 999 + A + "\n")
-    assert done.returncode == 0 and done.stderr.count("'junk' is no game id: skipped") == 5
-    assert done.stderr.splitlines()[5:] == ["-c: 999 lines were no game ids"]
+    assert done.returncode == 0 and done.stderr.count("'junk' is not a game id; skipped") == 5
+    assert done.stderr.splitlines()[5:] == ["-c: skipped 999 lines without a game id"]
     done = script(READ, input="junk\n\n")
-    assert done.returncode == 2 and done.stderr.splitlines()[-1] == "-c: 1 lines were no game ids, and not one was"
+    assert done.returncode == 2 and done.stderr.splitlines()[-1] == "-c: the only line is not a game id"
+    assert script(READ, input="junk\njunk\n").stderr.splitlines()[-1] == "-c: none of the 2 lines is a game id"
     assert script(READ, input="\n \n").returncode == 0
 
 
 def test_a_bad_argument_is_refused_before_anything_is_done():
     code = "ids = stdin.ids(sys.argv[1:], stdin.Lines())\nprint('working')\nlist(ids)"
     done = script(f"def main():\n    {code.replace(chr(10), chr(10) + '    ')}\nscript.run(main)", A, "../../x")
-    assert done.returncode == 2 and done.stdout == "" and "'../../x' is no game id" in done.stderr
+    assert done.returncode == 2 and done.stdout == "" and "'../../x' is not a game id" in done.stderr
 
 
 def test_ids_are_yielded_as_they_come_and_not_at_the_end():

@@ -102,10 +102,11 @@ def test_without_the_libraries_there_is_help_and_else_one_line_that_says_what_to
     shown = run("--help")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "    $ " in shown.stdout and "exit status" in shown.stdout.lower()
-    assert "\nOPTIONS\n" in shown.stdout or "Its options are told after `make setup`" in shown.stdout
+    assert "\nOPTIONS\n" in shown.stdout or "To see its options, run `make setup`" in shown.stdout
     shown = run("--no-such-option")
     if shown.returncode != 2:
-        assert shown.returncode == 1 and shown.stderr.count("\n") == 1 and "make setup" in shown.stderr
+        assert shown.returncode == 1 and shown.stderr.count("\n") == 1
+        assert shown.stderr.endswith(f": make -C {ROOT} setup\n")
 
 
 def test_from_logs_to_rows_each_step_prints_the_ids_that_it_moved_on(full, logs):
@@ -122,7 +123,7 @@ def test_from_logs_to_rows_each_step_prints_the_ids_that_it_moved_on(full, logs)
     assert failed["status"] == "failed" and failed["stage"] == "encode" and failed["error"] == "incomplete: no owari"
     indexed = run("rebuild-index", full)
     assert (indexed.returncode, indexed.stdout) == (0, "")
-    assert indexed.stderr == f"rebuild-index: {rows} rows in 1 shards\n"
+    assert indexed.stderr == f"rebuild-index: {rows} rows in 1 shard\n"
     assert run("manifest-status", full).stdout == f"encoded : 2\nfailed : 1\ngames : 3\nrows : {rows}\n"
     assert run("verify-shards", full).stderr == "shard mismatches : 0\norphan shards : 0\nstale rows : 0\n"
     assert run("verify-xml", full).stderr == (
@@ -163,15 +164,15 @@ def test_a_bad_id_as_argument_is_refused_before_anything_is_done(full, name, bad
     before = tree(full)
     shown = run(name, full, A, bad, *(["--queued"] if name == "encode-batch" else []))
     assert shown.returncode == 2 and shown.stdout == "" and tree(full) == before
-    assert shown.stderr.startswith(f"{name}: {bad!r} is no game id") and shown.stderr.count("\n") == 1
+    assert shown.stderr.startswith(f"{name}: {bad!r} is not a game id") and shown.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["adopt-xml", "encode-batch", "verify-xml"])
 def test_a_bad_id_on_stdin_is_told_and_skipped_and_the_others_are_done(done, name):
     put(done, 1, b"damaged")
     shown = run(name, done, input=f"../../x\n{A}\n{game(99)}\n")
-    assert f"{name}: '../../x' is no game id: skipped\n" in shown.stderr
-    assert f"{name}: 1 lines were no game ids\n" in shown.stderr
+    assert f"{name}: '../../x' is not a game id; skipped\n" in shown.stderr
+    assert f"{name}: skipped 1 line without a game id\n" in shown.stderr
     assert shown.stdout == (f"corrupt\t{A}\n" if name == "verify-xml" else "")
     assert shown.returncode == (1 if name == "verify-xml" else 0)
 
@@ -189,8 +190,8 @@ def test_adopting_reports_a_foreign_file_safely_and_never_touches_it(full):
     put(full, 5, log(1))
     shown = run("adopt-xml", full)
     assert shown.stdout.split() == [A, B, C, game(4)] and shown.returncode == 0
-    assert r"xml/'evil\n\x1b[2J.txt': its name is no game id: left alone" in shown.stderr
-    assert "4 adopted, 1 duplicates" in shown.stderr and os.path.exists(odd)
+    assert r"xml/'evil\n\x1b[2J.txt': there is no game id in its name; not adopted" in shown.stderr
+    assert "4 adopted, 1 duplicate, 1 not adopted\n" in shown.stderr and os.path.exists(odd)
     assert r"foreign	evil\n\x1b[2J.txt" in run("verify-xml", full).stdout
 
 
@@ -210,7 +211,8 @@ def test_bad_lines_of_the_manifest_are_told_and_hide_nothing(work):
     event(work, 2, status="corrupt")
     for name in ("manifest-latest", "manifest-status", "verify-xml"):
         shown = run(name, work)
-        assert "2 lines are no records (the first: line 2)" in shown.stderr and shown.returncode == 0
+        assert "2 lines skipped that cannot be read as a record (first: line 2)" in shown.stderr
+        assert shown.stderr.endswith(f": make recover WORK={work}\n") and shown.returncode == 0
     assert [json.loads(line)["gid"] for line in run("manifest-latest", work).stdout.splitlines()] == [A, B]
 
 
@@ -259,7 +261,7 @@ def test_what_is_no_file_stops_nothing_and_is_not_followed(done, tmp_path, logs,
     assert shown.returncode == 1 and shown.stdout.splitlines() == [f"foreign\t{game(7)}.txt", f"missing\t{game(7)}"]
     assert run("adopt-xml", done, timeout=30).returncode == 0
     shown = run("encode-batch", done, "--queued", timeout=30)
-    assert shown.returncode == 0 and "1 ids passed over: file missing" in shown.stderr
+    assert shown.returncode == 0 and "1 game skipped: the log is not in xml/" in shown.stderr
     assert Manifest(done).latest[game(7)]["status"] == "downloaded" and (tmp_path / "outside").read_bytes() == log(7)
 
 
@@ -280,9 +282,9 @@ def test_a_log_by_the_name_that_it_has_elsewhere_is_adopted_under_its_own_and_un
 
 
 @pytest.mark.parametrize(("data", "why"), [
-    (b"<mjloggm><GO/>", "not a whole log"), (b"a page", "not a whole log"), (b"", "not a whole log"),
-    (gzip.compress(log(1))[:40], "damaged, or not all of it is here yet: .*"),
-    (log(1, rows=9), f"another log of {A} is here")])
+    (b"<mjloggm><GO/>", "an incomplete log"), (b"a page", "an incomplete log"), (b"", "an incomplete log"),
+    (gzip.compress(log(1))[:40], "damaged or still being copied: .*"),
+    (log(1, rows=9), f"another log of {A} is here already")], ids=range(5))
 def test_what_only_has_the_name_of_a_log_stays_where_it_is(work, data, why):
     put(work, 1, log(1))
     assert run("adopt-xml", work).stdout == f"{A}\n"
@@ -290,18 +292,19 @@ def test_what_only_has_the_name_of_a_log_stays_where_it_is(work, data, why):
         f.write(data)
     before = tree(work)
     shown = run("adopt-xml", work)
-    told = f"adopt-xml: xml/'{A}.mjlog': {why}: left alone\nadopt-xml: 0 adopted, 0 duplicates\n"
+    told = f"adopt-xml: xml/'{A}.mjlog': {why}; not adopted\nadopt-xml: 0 adopted, 0 duplicates, 1 not adopted\n"
     assert re.fullmatch(told, shown.stderr)
     assert tree(work) == before
 
 
 @pytest.mark.parametrize(("make", "what"), [
-    (lambda path: os.symlink("x", path), "it is a link"), (os.mkfifo, "it is no file"),
+    (lambda path: os.symlink("x", path), "it is a link"), (os.mkfifo, "it is not a regular file"),
     (os.mkdir, "it is a directory")])
 def test_adopting_says_what_stands_there_under_the_name_of_a_game_and_is_no_file(work, make, what):
     make(os.path.join(work, "xml", f"{A}.txt"))
     shown = run("adopt-xml", work, timeout=30)
-    assert shown.stderr == f"adopt-xml: xml/'{A}.txt': {what}: left alone\nadopt-xml: 0 adopted, 0 duplicates\n"
+    assert shown.stderr == (f"adopt-xml: xml/'{A}.txt': {what}; not adopted\n"
+                            "adopt-xml: 0 adopted, 0 duplicates, 1 not adopted\n")
     assert os.path.lexists(os.path.join(work, "xml", f"{A}.txt")) and shown.returncode == 0
 
 
@@ -326,14 +329,14 @@ def test_an_index_that_has_to_leave_something_out_says_so(work):
     put_shard(work, {2: 3})
     shutil.rmtree(os.path.join(work, "cache", "shard_00000"))
     shown = run("rebuild-index", work)
-    assert shown.returncode == 1 and shown.stderr.startswith("rebuild-index: shard_00000: 1 games left out: ")
+    assert shown.returncode == 1 and shown.stderr.startswith("rebuild-index: shard_00000: 1 game left out: ")
     with open(os.path.join(work, "cache", "index.json")) as f:
         assert json.load(f)["row_ranges"] == {"shard_00001": [[0, 3]]}
 
 
-def test_rows_of_a_lost_manifest_whose_logs_are_there_are_claimed_as_the_finding_says(done):
+def test_rows_of_a_lost_manifest_whose_logs_are_there_are_claimed_by_a_run_too(done):
     os.unlink(os.path.join(done, "manifest.jsonl"))
-    assert "record, as `make run` does with those whose logs are in xml/" in run("verify-shards", done).stdout
+    assert run("verify-shards", done).stderr.endswith(f": make recover WORK={done}\n")
     before = {name: data for name, data in tree(done).items() if name.startswith("cache/shard")}
     run("adopt-xml", done)
     assert "2 encoded" in run("encode-batch", done, "--queued").stderr and run("verify-shards", done).returncode == 0
@@ -407,7 +410,7 @@ def test_a_pipe_without_ids_means_none_and_says_what_means_all(full, name, text)
     before = tree(full)
     shown = run(name, full, input=text)
     assert (shown.returncode, shown.stdout) == (0, "") and tree(full) == before
-    assert f"{name}: no game ids came through the pipe, so nothing was done; --all means all\n" in shown.stderr
+    assert f"{name}: no game ids came on stdin, so nothing was done; for all games use --all\n" in shown.stderr
 
 
 def test_an_empty_file_means_none_too(full, tmp_path):

@@ -172,9 +172,9 @@ def test_lists_of_links_are_kept_for_the_next_run_and_known_games_are_not(work, 
     (tmp_path / "links" / "scc20240101.html.gz").write_bytes(gzip.compress(f'<a href="?log={game(6)}">'.encode()))
     done = script("import-logs", "--work", work, tmp_path / "links")
     assert done.returncode == 0 and done.stdout == ""
-    told = "4 games of these lists are not here: make run downloads them, unless you delete "
-    assert f"{told}{work}/{workdir.LINKS}\n" in done.stderr
-    assert "a.txt: a list; it names 3 games" in done.stderr
+    told = "import-logs: the lists name 4 games not here yet; if you do not want them, delete "
+    assert done.stderr.endswith(f"{told}{work}/{workdir.LINKS}; to download them: make run WORK={work}\n")
+    assert "a.txt: a list that names 3 games" in done.stderr
     assert "scc20240101.html.gz: one of Tenhou's own lists" in done.stderr
     with open(os.path.join(work, workdir.LINKS)) as f:
         assert f.read().split() == [game(n) for n in (2, 3, 4, 5)]
@@ -264,7 +264,7 @@ def test_half_a_log_is_told_and_takes_nobody_s_place(work, tmp_path):
     (tmp_path / f"{B}.mjlog").write_bytes(gzip.compress(log(2))[:-9])
     (tmp_path / f"{C}.xml").write_bytes(b"<html>404 Not Found</html>")
     done = Done(work, *(tmp_path / name for name in (f"{A}.xml", f"{B}.mjlog", f"{C}.xml")))
-    assert [line[0] for line in done.told] == ["broken", "damaged", "other"]
+    assert [line[0] for line in done.told] == ["broken", "damaged", "html"]
     assert not done.ids and not done.links and not Manifest(work).latest
 
 
@@ -301,7 +301,7 @@ def test_a_log_without_an_id_is_told_and_gets_one_if_asked_for(work, tmp_path):
     (tmp_path / "a" / f"z {A}.xml").write_bytes(nameless(1))  # one of them comes again, with its id
     done = script("import-logs", "--work", work, tmp_path / "a")
     assert done.returncode == 0 and done.stdout.split() == [A]
-    assert "my game 2.xml: no game id in its name" in done.stderr and "my game 1" not in done.stderr
+    assert "my game 2.xml: a log without a game id in its name" in done.stderr and "my game 1" not in done.stderr
     assert "1 without an id" in done.stderr and "1 here already" in done.stderr
     done = script("import-logs", "--work", work, "--unnamed", tmp_path / "a")
     today = time.strftime("%Y%m%d", time.gmtime())
@@ -335,14 +335,14 @@ def test_what_is_none_of_ours_is_counted_and_only_a_few_are_told(work, tmp_path)
     os.symlink("/", tmp_path / "a" / "root")
     done = script("import-logs", "--work", work, tmp_path / "a", timeout=60)
     assert done.returncode == 0 and done.stderr.count("\n") == 6 and "\x1b" not in done.stderr
-    assert done.stderr.endswith("import-logs: 0 taken in, 0 duplicates, 12 no logs\n")
+    assert done.stderr.endswith("import-logs: 0 imported, 0 duplicates, 12 not logs\n")
     assert script("import-logs", "--work", work, "--quiet", tmp_path / "a").stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(("args", "settings", "told"), [
-    ([], {}, "no path was given: bin/import-logs PATH, or make import FROM=PATH"),
-    (["/no/such"], {}, "/no/such: no such file or folder; nothing was done"),
-    ([], {"FROM": "~/nowhere"}, "nowhere: no such file or folder; nothing was done")])
+    ([], {}, "nothing to import: name a folder or file, e.g. make import FROM=~/logs WORK="),
+    (["/no/such"], {}, "/no/such: no such file or folder; nothing was imported"),
+    ([], {"FROM": "~/nowhere"}, "nowhere: no such file or folder; nothing was imported")])
 def test_without_a_path_that_is_there_nothing_is_done(tmp_path, args, settings, told):
     done = script("import-logs", "--work", tmp_path / "w", *args, settings=settings)
     assert done.returncode == 2 and told in done.stderr and not (tmp_path / "w").exists()

@@ -29,8 +29,8 @@ def test_adopting_reports_it_takes_in_the_others_and_takes_it_in_once_it_can_be_
     work = faulty.copy(ready("adopt-xml"), tmp_path)
     done = struck("adopt-xml", work, error)
     assert done.returncode == 0 and set(done.stdout.split()) == logs.keys() - {VICTIM}
-    assert done.stderr == (f"adopt-xml: {work}/xml/{VICTIM}.txt: {WHY[error]}: left alone\n"
-                           "adopt-xml: 3 adopted, 1 duplicates\n")
+    assert done.stderr == (f"adopt-xml: {work}/xml/{VICTIM}.txt: {WHY[error]}; not adopted\n"
+                           "adopt-xml: 3 adopted, 1 duplicate\n")
     assert faulty.ok("adopt-xml", "--work", work).stdout.split() == [VICTIM]
 
 
@@ -50,7 +50,7 @@ def test_encoding_names_it_in_one_line_leaves_it_as_it_is_and_encodes_the_others
     done = struck("encode-batch", work, error, "--queued", "--jobs", jobs)
     assert done.returncode == 1 and set(done.stdout.split()) == logs.keys() - {VICTIM}
     assert [line for line in done.stderr.splitlines() if VICTIM in line] == [
-        f"encode-batch: {VICTIM}: its file cannot be read ({WHY[error]}): left as it is"]
+        f"encode-batch: {VICTIM}: its log cannot be read ({WHY[error]}), so the game stays as it is"]
     assert "3 encoded, 0 failed, 0 corrupt" in done.stderr and records(work)[VICTIM] == before
     assert faulty.ok("encode-batch", "--work", work, "--queued").stdout.split() == [VICTIM]
     faulty.ok("rebuild-index", "--work", work)
@@ -67,7 +67,7 @@ def test_the_check_names_it_and_says_what_to_do_and_checks_the_others(tmp_path, 
     assert re.findall(r"^(xmls .*) : (\d+)$", done.stderr, re.M) == [
         ("xmls (ok)", "0" if VICTIM in options else "3"), ("xmls (corrupt)", "0"), ("xmls (missing)", "0"),
         ("xmls (unknown)", "0")]
-    assert "verify-xml: 1 files cannot be read: see to their modes and to the disk; or move them" in done.stderr
+    assert "verify-xml: 1 file cannot be read: check the permissions and the disk\n" in done.stderr
     assert (work / "manifest.jsonl").read_bytes() == manifest and (work / "xml" / f"{VICTIM}.txt").exists()
 
 
@@ -77,7 +77,7 @@ def test_a_run_goes_on_without_it_and_ends_as_one_that_could_not_do_all(tmp_path
                 "TENHOU_FAULT": f"EACCES read *{work}/xml/{VICTIM}.txt 1"}
     done = make("run", f"WORK={work}", settings=settings)
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert f"unreadable\t{VICTIM}" in done.stdout and f"{VICTIM}: its file cannot be read" in done.stderr
+    assert f"unreadable\t{VICTIM}" in done.stdout and f"{VICTIM}: its log cannot be read" in done.stderr
     found = {name: record["status"] for name, record in records(work).items()}
     assert found.pop(VICTIM) == "downloaded" and {found[name] for name in logs if name != VICTIM} == {"encoded"}
 

@@ -76,7 +76,7 @@ def test_a_file_is_left_alone_until_its_log_is_another(full, games):
 def test_only_the_ids_that_are_given_as_arguments_or_on_stdin(full):
     assert export(full, game(1)).stdout == f"{game(1)}\n"
     done = export(full, input=f"{game(0)}\nnonsense\n")
-    assert done.stdout == f"{game(0)}\n" and "'nonsense' is no game id: skipped" in done.stderr
+    assert done.stdout == f"{game(0)}\n" and "'nonsense' is not a game id; skipped" in done.stderr
 
 
 def test_a_stream_has_all_events_of_all_games_and_writes_no_file(full, games):
@@ -96,17 +96,18 @@ def test_a_stream_that_nobody_reads_on_ends_quietly(full, games):
     assert '"start_game"' in done.stdout and done.stderr == ""
 
 
-def test_what_cannot_be_exported_is_told_with_its_reason_and_counted(full):
+def test_what_cannot_be_exported_is_counted_by_reason_in_one_line_and_named_only_when_asked_for(full):
     put(full, 2, log(hand("0+5z 0-5z", drawn()), rules=185))
     put(full, 3, b"<html>")
+    told = "2 cannot be exported (1 unsupported: three players, 1 not a log: HTML page)"
     done = export(full, game(2), game(3), game(4), game(0))
     assert done.returncode == 0 and done.stdout == f"{game(0)}\n"
+    assert done.stderr.splitlines() == [f"export-mjai: 1 exported; {told}; 1 without a log in xml/"]
+    done = export(full, "--verbose", game(2), game(3), game(0))
     assert done.stderr.splitlines() == [
         f"export-mjai: {game(2)}: unsupported: three players", f"export-mjai: {game(3)}: not a log: HTML page",
-        "export-mjai: 1 exported; 2 cannot be exported; 1 without a log in xml/"]
-    quiet = export(full, "--quiet")
-    assert game(2) not in quiet.stderr and f"{game(3)}: not a log" in quiet.stderr
-    os.unlink(os.path.join(full, "xml", f"{game(3)}.txt"))
+        f"export-mjai: 0 exported; 1 there already; {told}"]
+    assert export(full, "--quiet").stderr == f"export-mjai: 1 exported; 1 there already; {told}\n"
     assert export(full, "--quiet").stderr == ""
 
 
@@ -115,7 +116,8 @@ def test_a_log_that_is_not_the_recorded_one_is_not_exported(full, games):
     event(full, 1, status="downloaded", sha256=sha(b"another"))
     done = export(full, "--quiet")
     assert (done.returncode, done.stdout) == (1, f"{game(0)}\n") and not os.path.exists(path(full, 1))
-    assert "1 whose log is not the recorded one (`make check`)" in done.stderr
+    assert "1 whose log is not the recorded one\n" in done.stderr
+    assert done.stderr.endswith(f": make check WORK={full}\n")
 
 
 def test_a_log_that_cannot_be_read_costs_its_own_game_only(full):
@@ -127,7 +129,7 @@ def test_a_log_that_cannot_be_read_costs_its_own_game_only(full):
 @pytest.mark.parametrize("bad", ["../../x", f"{game(0)}/..", f"{game(0)}0"])
 def test_what_is_no_id_is_wrong_usage(full, bad):
     done = export(full, "--", bad)
-    assert done.returncode == 2 and "is no game id" in done.stderr and not os.path.exists(os.path.join(full, "mjai"))
+    assert done.returncode == 2 and "is not a game id" in done.stderr and not os.path.exists(os.path.join(full, "mjai"))
 
 
 def test_no_work_directory_is_one_line(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 from handwritten import FINAL, drawn, hand, log, won
 
-from lib.mahjong import game
+from lib.mahjong import game, mjai
 from lib.mahjong.game import ABORT, BYE, CALL, DECLARE, DISCARD, DORA, DRAW, RIICHI, UN, WIN, Win
 from lib.mahjong.meld import PON
 from lib.mahjong.mjlog import Unencodable
@@ -60,7 +60,27 @@ def test_rules_the_engine_does_not_know_are_refused_first(rules, reason):
     assert str(caught.value) == f"unsupported: {reason}"
 
 
-@pytest.mark.parametrize("rules", [1, 9, 41, 137, 161, 169, 225, 233, 553])
+CUSTOM = hand("", drawn())
+
+
+@pytest.mark.parametrize("data", [
+    log(CUSTOM, rules=553), log(CUSTOM, rules=169 + 256), log(CUSTOM, rules=169 + 4096),
+    log(CUSTOM).replace(b"<GO ", b'<GO csrule="000A0C02" '), log(CUSTOM).replace(b"lobby=", b"csrule-x='1' lobby="),
+    log(CUSTOM).replace(b"<GO ", b'<GO chip="0" '), log(CUSTOM).replace(b"<INIT ", b'<INIT chip="0,0,0,0" '),
+])  # fmt: skip
+def test_custom_rules_are_no_fault_of_the_engine(data):
+    with pytest.raises(Unencodable, match=r"^unsupported: custom rules$"):
+        game.read(data)
+    with pytest.raises(Unencodable, match=r"^unsupported: custom rules$"):
+        mjai.text("x", data)
+
+
+def test_a_seed_that_happens_to_say_chip_is_no_custom_rule():
+    data = log(WHOLE).replace(b"<INIT ", b'<INIT shuffle="mt19937ar,a/chip=" ')
+    assert game.read(data) == game.read(log(WHOLE))
+
+
+@pytest.mark.parametrize("rules", [1, 9, 41, 137, 161, 169, 225, 233])
 def test_other_rules_are_read(rules):
     assert len(game.read(log(hand("", drawn()), rules=rules))[0]) == 1
 
@@ -78,25 +98,27 @@ OPEN = hand("0+5z")
         (log(*["<INIT/>"] * 256, WHOLE), "not a log: 257 hands"),
         (log(hand("0+5z", drawn(owari=None))), "incomplete: no owari"),
         (log(WHOLE, hand("0+5z", drawn(owari=None))), "incomplete: no owari"),
-        (log(OPEN, WHOLE), "incomplete: hand 0 has no end"),
-        (log(WHOLE, OPEN), "incomplete: hand 1 has no end"),
-        (log(hand("0+5z <T136/>", drawn())), "hand 0: unknown tag T136"),
-        (log(hand("<CHAT/>", drawn())), "hand 0: unknown tag CHAT"),
-        (log(hand("", drawn(), "<T1/>")), "hand 0: goes on after its end"),
-        (log(hand("", drawn(), drawn())), "hand 0: goes on after its end"),
-        (log(WHOLE, hand("0+5z", won(0, 0, SC), drawn())), "hand 1: goes on after its end"),
-        (log(hand("", drawn(type="yao8"))), "hand 0: RYUUKYOKU of an unknown type"),
-        (log(hand("", drawn(sc="250,0,250,0"))), "hand 0: attribute sc out of range"),
-        (log(hand("", drawn(sc=None))), "hand 0: no numbers in attribute sc"),
+        (log(hand("0+5z", drawn(owari=""))), "incomplete: no owari"),
+        (log(hand("0+5z", drawn(owari=" "))), "incomplete: no owari"),
+        (log(OPEN, WHOLE), "incomplete: east 1, honba 0 has no end"),
+        (log(WHOLE, hand("0+5z", seed="5,2,0")), "incomplete: south 2, honba 2 has no end"),
+        (log(hand("0+5z <T136/>", drawn())), "east 1, honba 0: unknown tag T136"),
+        (log(hand("<CHAT/>", drawn())), "east 1, honba 0: unknown tag CHAT"),
+        (log(hand("", drawn(), "<T1/>")), "east 1, honba 0: goes on after its end"),
+        (log(hand("", drawn(), drawn())), "east 1, honba 0: goes on after its end"),
+        (log(WHOLE, hand("0+5z", won(0, 0, SC), drawn(), seed="4,3,0")), "south 1, honba 3: goes on after its end"),
+        (log(hand("", drawn(type="yao8"))), "east 1, honba 0: RYUUKYOKU of an unknown type"),
+        (log(hand("", drawn(sc="250,0,250,0"))), "east 1, honba 0: attribute sc out of range"),
+        (log(hand("", drawn(sc=None))), "east 1, honba 0: no numbers in attribute sc"),
         (log(hand("", drawn(owari="250,250"))), "attribute owari out of range"),
-        (log(hand("<N~who='1'~m='99999'/>", drawn())), "hand 0: attribute m out of range"),
-        (log(hand("<N~who='4'~m='0'/>", drawn())), "hand 0: attribute who out of range"),
-        (log(hand("<REACH~who='1'~step='3'/>", drawn())), "hand 0: attribute step out of range"),
-        (log(hand("<DORA/>", drawn())), "hand 0: no numbers in attribute hai"),
-        (log(hand("", drawn(), seed="12,0,0")), "hand 0: attribute seed out of range"),
-        (log(hand("", drawn(), ten="250,250,250")), "hand 0: attribute ten out of range"),
-        (log(hand("", drawn(), deals=["147m147p147s123z"])), "hand 0: attribute hai0 out of range"),
-        (log(WHOLE).replace(b"hai3", b"hai4"), "hand 0: no numbers in attribute hai3"),
+        (log(hand("<N~who='1'~m='99999'/>", drawn())), "east 1, honba 0: attribute m out of range"),
+        (log(hand("<N~who='4'~m='0'/>", drawn())), "east 1, honba 0: attribute who out of range"),
+        (log(hand("<REACH~who='1'~step='3'/>", drawn())), "east 1, honba 0: attribute step out of range"),
+        (log(hand("<DORA/>", drawn())), "east 1, honba 0: no numbers in attribute hai"),
+        (log(hand("", drawn(), seed="12,0,0")), "hand 1 of 1: attribute seed out of range"),
+        (log(hand("", drawn(), ten="250,250,250")), "east 1, honba 0: attribute ten out of range"),
+        (log(hand("", drawn(), deals=["147m147p147s123z"])), "east 1, honba 0: attribute hai0 out of range"),
+        (log(WHOLE).replace(b"hai3", b"hai4"), "east 1, honba 0: no numbers in attribute hai3"),
     ],
 )
 def test_what_is_wrong_is_named_with_the_hand(data, reason):

@@ -175,7 +175,7 @@ def test_rules_that_the_events_cannot_tell_are_refused(rules, reason):
     ("0+5z 0-5z 1+6z 1-6z 2+7z <N~who='2'~m='50737'/>", "without its pon"),
 ])  # fmt: skip
 def test_a_log_that_contradicts_itself_is_refused_with_the_hand(script, reason):
-    with pytest.raises(Unencodable, match=f"^hand 0: .*{reason}"):
+    with pytest.raises(Unencodable, match=f"^east 1, honba 0: .*{reason}"):
         events(log(hand(script, drawn(), deals=[QUIET, QUIET, "147m147p147s12z66z"] if "2p" in script else ())))
 
 

@@ -72,7 +72,8 @@ def test_the_log_has_to_go_on_with_its_own_points_without_an_engine():
     found = hand(RON, (0, -8000, 8000, 0))
     points.follow(found, found._replace(points=found.after))
     points.follow(found, (25000, 17000, 35000, 25000))
-    with pytest.raises(Unencodable, match="the next INIT does not follow"):
+    told = "seat 3: INIT 24,000, the hand before 25,000"
+    with pytest.raises(Unencodable, match=rf"the next INIT does not follow \({told}\)"):
         points.follow(found, found._replace(points=(25000, 17000, 33000, 24000)))
     for final in ((26000, 17000, 34000, 25000), (25000, 17000, 33500, 25000), (25000, 16000, 34000, 25000)):
         with pytest.raises(Unencodable, match="final points do not follow"):

@@ -131,7 +131,7 @@ def test_without_matplotlib_the_script_says_what_to_do(work, tmp_path):
     (tmp_path / "matplotlib.py").write_text("raise ImportError('matplotlib is not here')")
     done = script("report", "--work", work, settings={"PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stdout) == (1, "") and "report.html" not in os.listdir(work)
-    assert done.stderr == "report: matplotlib is not here; `make report` installs what it needs\n"
+    assert done.stderr == f"report: matplotlib is not here; to install it: make report WORK={work}\n"
 
 
 @drawn

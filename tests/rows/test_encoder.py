@@ -166,13 +166,16 @@ def test_a_game_that_the_server_played_alone_has_no_rows():
     }
 
 
-def test_reasons_name_the_hand():
+def test_reasons_name_the_hand_and_the_seats_that_differ():
     data = play(0, hanchan=False)
     parts = data.split(b"<INIT")
     ends = [i for i, part in enumerate(parts) if b"<AGARI" in part]
     sc = re.search(rb'sc="(\d+),', parts[ends[-1]])
     parts[ends[-1]] = parts[ends[-1]].replace(sc[0], b'sc="%d,' % (int(sc[1]) + 1))
-    with pytest.raises(Unencodable, match=rf"^hand {ends[-1] - 1}: engine and log disagree on points \("):
+    number, honba = map(int, re.search(rb'seed="(\d+),(\d+)', parts[ends[-1]]).groups())
+    name = f"{('east', 'south', 'west')[number // 4]} {number % 4 + 1}, honba {honba}"
+    points = r"seat 0: engine -?[0-9,]+00, log -?[0-9,]+00"
+    with pytest.raises(Unencodable, match=rf"^{name}: engine and log disagree on points \({points}\)$"):
         encode_game(b"<INIT".join(parts))
 
 

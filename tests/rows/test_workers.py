@@ -154,7 +154,7 @@ def test_too_little_memory_for_a_process_to_start_ends_the_run_and_fails_no_game
     done = script("encode-batch", "--work", work, "--jobs", jobs, *GAMES, settings={"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 1 and records(work) == before
     line, = done.stderr.splitlines()
-    assert line.startswith("encode-batch: a process that encodes games did not start (exit status 1): ")
+    assert line.startswith("encode-batch: a process that encodes games could not start (exit status 1): ")
     assert script("encode-batch", "--work", work, *GAMES).stdout.split() == list(GAMES)
 
 
@@ -184,7 +184,7 @@ def test_a_tree_that_is_upgraded_during_a_run_ends_it_before_rows_of_two_version
     out, err = encode.communicate("".join(f"{game}\n" for game in rest))
     assert encode.returncode == 1 and not out, err
     line, = err.splitlines()
-    assert line.startswith("encode-batch: this tree was changed after this run had begun")
+    assert line.startswith("encode-batch: this tree was changed during this run")
     assert {records(work)[game]["status"] for game in rest} == {"downloaded"}
     again = subprocess.run([sys.executable, tree / "bin" / "encode-batch", "--work", work, *rest], text=True,
                            capture_output=True, stdin=subprocess.DEVNULL, env=environment())

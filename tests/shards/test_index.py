@@ -111,7 +111,7 @@ def test_a_shard_s_name_that_is_a_path_is_left_out_and_told(work, tmp_path):
         event(work, 10 + n, status="encoded", shard=name, n_samples=2)
     built, problems = build(work)
     assert entries(built) == [(SHARD, 2, 2)]
-    assert len(problems) == len(names) and all("no shard's name" in text for text in problems)
+    assert len(problems) == len(names) and all("not the name of a shard" in text for text in problems)
 
 
 def test_the_index_is_written_only_when_it_changes_and_heals(work):

@@ -12,7 +12,7 @@ from support import ENCODER, SHARD, downloaded, event, findings, game, in_cache,
 
 from lib.manifest import Manifest
 from lib.rows import schema
-from lib.shards import commit, dense, index, reading, writing
+from lib.shards import commit, compaction, dense, index, reading, writing
 from lib.store import workdir
 
 
@@ -124,7 +124,7 @@ def test_a_number_is_never_used_twice(work):
     "shard_0000\u0660", "shard_-0001", "xshard_00000", f"shard_{'9' * 5000}", ".tmp-host-1-shard", "index.json"])
 def test_what_is_no_shard_s_name_has_no_number_and_is_never_opened(work, name):
     assert reading.number(name) is None
-    with pytest.raises(ValueError, match="no shard's name"):
+    with pytest.raises(ValueError, match="not the name of a shard"):
         reading.read_meta(work, name)
 
 
@@ -144,3 +144,18 @@ def test_the_index_lists_them_so_and_the_later_of_two_is_recovered(work):
     assert not problems and [entry["path"] for entry in built["shards"]] == ["shard_99999", "shard_100000"]
     index.rebuild(work, Manifest(work).latest)
     assert index.check(work, Manifest(work).latest) is None
+
+
+def test_compaction_says_why_a_shard_without_live_rows_is_kept_in_the_trash(work):
+    sound, damaged, lost = (put_shard(work, {n: 3}) for n in range(3))
+    for n in range(3):
+        event(work, n, status="encoded", shard="shard_00009", n_samples=3, start=0, sha256=sha(log(n)))
+    event(work, 2, status="failed", stage="encode", error="x", encoder="2")
+    with open(npy(work, "tokens", damaged), "r+b") as f:
+        f.truncate(100)
+    said = []
+    assert compaction.remove(work, Manifest(work), [sound, damaged, lost], said.append) == [sound, damaged, lost]
+    assert reading.names(work) == [] and len(said) == 2  # the sound one is deleted: its game has rows elsewhere
+    assert said[0].startswith(f"{damaged} is not used any more and was moved to ") and "it is damaged (" in said[0]
+    assert said[1].startswith(f"{lost} is not used any more") and "no other shard has rows of 1 game in it" in said[1]
+    assert all(text.endswith("nothing else needs to be done") for text in said)

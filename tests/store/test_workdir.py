@@ -11,7 +11,7 @@ from lib.store.errors import Problem
 
 @pytest.mark.parametrize("text", BAD_IDS)
 def test_what_is_no_id_never_becomes_a_path(text):
-    with pytest.raises(Problem, match="no game id"):
+    with pytest.raises(Problem, match="not a game id"):
         workdir.xml("work", text)
 
 

@@ -1,6 +1,7 @@
 """bin/cache-cat, through its command line: rows as players write them."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 import made_rows as make
 import numpy as np
 import pytest
+from handwritten import drawn, hand, log
+from support import event, game, put
 
 from lib.rows import notation
 
@@ -108,7 +111,70 @@ def test_conditions_add_up_and_limit_ends(work, printed):
 def test_one_game_by_its_gid(work, printed):
     gid = make.games(3)[1][0]
     assert run(work, "--gid", gid) == [r for r in printed if r["gid"] == gid]
-    assert "not in the cache" in run(work, "--gid", "2001010101gm-00a9-0000-00000000", status=1)
+    error = run(work, "--gid", "2001010101gm-00a9-0000-00000000", status=1)
+    assert error == ("cache-cat: 2001010101gm-00a9-0000-00000000 has no rows in the cache: it is unknown here: "
+                     "its log was never downloaded or imported\n")
+
+
+@pytest.fixture
+def without_rows(work, tmp_path):
+    """A work directory with rows of three games, and events of others; returns what tells the lines about the n-th."""
+    copy = str(tmp_path / "copy")
+    shutil.copytree(work, copy)
+
+    def why(n, **fields):
+        if fields:
+            event(copy, n, **fields)
+        return run(copy, "--gid", game(n), status=1).removeprefix(
+            f"cache-cat: {game(n)} has no rows in the cache: it ").splitlines()
+
+    why.work = copy
+    return why
+
+
+def test_a_game_without_rows_is_told_why_and_what_to_do(without_rows):
+    make = f"make {{}} WORK={without_rows.work}"
+    for n, (fields, told) in enumerate((
+        ({"status": "downloaded"}, f"is downloaded, but not yet encoded; to encode it: {make.format('run')}"),
+        ({"status": "duplicate", "alias_of": game(7)}, f"has the very same log as {game(7)}: look at that one"),
+        ({"status": "corrupt"}, "has no sound log: the log was damaged or lost; to download it again: "
+                                + make.format("run")),
+        ({"status": "failed", "stage": "download", "error": "HTTP 404", "retry_at": "2099-01-01T00:00:00Z"},
+         "could not be downloaded: HTTP 404; it is asked for again after 2099-01-01T00:00:00Z; to ask for it now: "
+         + make.format("run RETRY=1")),
+        ({"status": "failed", "stage": "encode", "error": "incomplete: no owari"},
+         f"could not be encoded: incomplete: no owari; to try it again: "
+         f"bin/encode-batch --again {game(4)} --work {without_rows.work}"),
+        ({"status": "encoded", "shard": "shard_00009", "n_samples": 5},
+         f"is encoded: 5 rows in shard_00009; to list its rows in cache/index.json: {make.format('rebuild-index')}"),
+    )):
+        assert without_rows(n, **fields) == [told]
+
+
+def test_of_a_failed_game_whose_log_is_here_the_event_is_shown_at_which_it_failed(without_rows):
+    (Path(without_rows.work) / "xml").mkdir(exist_ok=True)
+    put(without_rows.work, 8, log(hand("0+5z 0-5z 1+6z 1-6z 3+7z 3-7z", drawn(), seed="4,2,0")))
+    told = without_rows(8, status="failed", stage="encode", error="south 1, honba 2: draw by seat 3 out of turn")
+    assert told[1:] == [f"cache-cat: {line}" for line in (
+        "south 1, honba 2: the encoder stops at event 5 of 7, marked >",
+        "  seat 0 draws 5z", "  seat 0 discards 5z", "  seat 1 draws 6z", "  seat 1 discards 6z",
+        "> seat 3 draws 7z", "  seat 3 discards 7z", "  the hand is drawn (no tile is left)")]
+    put(without_rows.work, 8, b"<html>")
+    assert len(without_rows(8)) == 1
+
+
+def test_the_rows_of_the_others_are_printed_all_the_same(work, printed):
+    gid = make.games(3)[1][0]
+    done = subprocess.run([sys.executable, SCRIPT, "--work", work, "--gid", gid, "--gid", game(9)],
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and game(9) in done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [r for r in printed if r["gid"] == gid]
+
+
+def test_without_an_index_a_game_is_told_of_too(tmp_path):
+    event(str(tmp_path), 1, status="downloaded")
+    error = run(str(tmp_path), "--gid", game(1), status=1)
+    assert "it is downloaded, but not yet encoded" in error and "no index of a cache" in error
 
 
 @pytest.mark.parametrize("where", ["label", "nothing=1", "hand=east", "label<pass", "players=1", "__class__=1"])
@@ -118,7 +184,8 @@ def test_a_condition_that_cannot_be_is_wrong_usage(work, where):
 
 def test_no_cache_is_one_line(tmp_path):
     error = run(str(tmp_path), status=1)
-    assert error.count("\n") == 1 and "no index of a cache" in error and "`make rebuild-index`" in error
+    assert error.count("\n") == 1 and "no index of a cache" in error
+    assert error.endswith(f": make rebuild-index WORK={tmp_path}\n")
     assert "Error(" not in error
     error = run(str(tmp_path / "typo"), status=1)
     assert error == f"cache-cat: {tmp_path}/typo: no such work directory\n"
@@ -129,7 +196,8 @@ def test_a_damaged_index_is_one_line_that_names_the_command(tmp_path, text):
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "index.json").write_text(text)
     error = run(str(tmp_path), status=1)
-    assert error.count("\n") == 1 and "is damaged: `make rebuild-index`" in error
+    assert error.count("\n") == 1 and "is damaged; " in error
+    assert error.endswith(f": make rebuild-index WORK={tmp_path}\n")
 
 
 @pytest.mark.parametrize(("where", "known"), [
@@ -175,7 +243,8 @@ def test_what_is_printed_to_be_read_says_what_the_row_says(work, printed):
     assert len(blocks) == len(printed)
     for lines, r in zip(blocks, printed, strict=True):
         table, players, rest = lines[0], lines[1:5], dict(line.split(None, 1) for line in lines[5:])
-        assert table.startswith(f"{r['round']}, {r['honba']} honba, {r['sticks']} sticks, {r['left']} tiles left")
+        assert table.startswith(f"{r['round']}, honba {r['honba']}, {r['sticks']} stick")
+        assert f", {r['left']} tile{'' if r['left'] == 1 else 's'} left, indicators " in table
         assert table.endswith(r["indicators"])
         for line, player in zip(players, r["players"], strict=True):
             for text in (player["who"], player["wind"], f"{player['score']:,}", player["river"], *player["melds"]):
@@ -185,7 +254,7 @@ def test_what_is_printed_to_be_read_says_what_the_row_says(work, printed):
         assert rest["asked"] == r["asked"] + (f", {r['on']}" if r["on"] else "")
         assert rest["legal"].split(", ") == r["legal"] and rest["done"] == r["label"]
         assert f"{r['hand_delta']:+,} " in rest["ended"] and rest["ended"].endswith(f"{r['final_score']:,}")
-        assert rest["link"].startswith(f"{r['link']}  hand {r['hand']}, decision {r['step']}")
+        assert rest["link"].startswith(f"{r['link']}  hand {r['hand']} of the game, decision {r['step']} of")
 
 
 def test_what_is_printed_to_be_read_can_be_chosen_too(work, printed):

@@ -161,7 +161,7 @@ def test_a_state_of_another_cache_of_other_options_or_workers_is_refused_in_word
         Batches(c, 64, seed=2).load_state_dict(state)
     other = Batches(c, 64, seed=1)
     other.load_state_dict(state)
-    with pytest.raises(ValueError, match="2 workers began"):
+    with pytest.raises(ValueError, match="begun with num_workers=2"):
         next(iter(load(other)))
     make.add_shard(str(tmp_path), "parquet", [(gid, make.of(log)) for gid, log in make.games(2)])
     with pytest.raises(CacheError, match="has changed since"):

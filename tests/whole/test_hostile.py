@@ -88,7 +88,7 @@ def test_a_zip_with_any_names_leads_nowhere(tmp_path):
     before = tree(tmp_path)
     status, stdout, stderr, *_ = measured("extract-ids", tmp_path / "year.zip", "--rooms", "00e1", "--work", tmp_path)
     assert status == 0 and stdout.split() == [game(i) for i in (0, 1, 2, 5, 7, 8, 10)]
-    assert "'../../../etc/passwd' is no game id" in stderr and "7 bad links" in stderr and "\x1b" not in stderr
+    assert "'../../../etc/passwd' is not a game id" in stderr and ", 7 errors" in stderr and "\x1b" not in stderr
     assert tree(tmp_path) == before
 
 
@@ -186,7 +186,7 @@ def test_an_odd_zip_is_refused_in_one_line_by_reader_and_fetcher(tmp_path, what)
     (tmp_path / "year.zip").write_bytes(data)
     status, stdout, stderr, seconds, memory = measured("extract-ids", tmp_path / "year.zip", "--work", tmp_path)
     assert stdout == "" and 1 <= len(stderr.splitlines()) <= 6
-    assert (status == 1 and "no sound zip" in stderr) or "damaged" in stderr, stderr
+    assert (status == 1 and "not a sound zip" in stderr) or "damaged" in stderr, stderr
     quick_and_small(seconds, memory)
     with server(lambda handler: reply(handler, data)) as (url, asked):
         status, _, stderr, seconds, memory = measured(
@@ -206,7 +206,8 @@ def test_what_is_put_in_the_place_of_a_year_s_zip_and_is_none_is_one_line_that_n
     path.write_bytes(data)
     done = script("extract-ids", "--work", tmp_path, "--year", 2024, "--output", tmp_path / "ids")
     assert done.returncode == 1 and not (tmp_path / "ids").exists()
-    assert done.stderr == f"extract-ids: {path}: no sound zip ({why}); remove it, and it is downloaded again\n"
+    assert done.stderr == (f"extract-ids: {path}: not a sound zip ({why}); "
+                           "delete it, and the next run downloads it again\n")
 
 
 @pytest.mark.parametrize("data", [
@@ -218,8 +219,8 @@ def test_a_zip_that_names_no_game_is_told_and_no_error(tmp_path, data):
     path.write_bytes(data)
     done = script("extract-ids", "--work", tmp_path, "--year", 2024, "--output", tmp_path / "ids")
     assert done.returncode == 0 and (tmp_path / "ids").read_text() == ""
-    assert done.stderr == (f"extract-ids: {path}: no game is named in it (Tenhou's lists begin in 2009)\n"
-                           "extract-ids: 0 ids in 1 files, 0 bad links or pages\n")
+    assert done.stderr == (f"extract-ids: {path}: it names no game (Tenhou's lists begin in 2009)\n"
+                           "extract-ids: 0 ids in 1 file, 0 errors\n")
 
 
 def test_a_page_that_unpacks_to_too_much_is_passed_over_and_the_other_pages_are_read(tmp_path):

@@ -136,7 +136,7 @@ def test_a_server_that_refuses_everything_is_left_alone_and_nothing_is_held_agai
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 9, "--fault", "404") as (url, log):
         done = run(work, url, "MAX_REFUSALS=4")
-        assert done.returncode == 2 and "4 requests in a row without success" in done.stderr
+        assert done.returncode == 2 and "4 requests in a row failed" in done.stderr
         assert len(asked(log())) == 4
         assert records(work) == {}
     with stand_in(tmp_path, "--games", 9) as (url, _):
@@ -157,7 +157,7 @@ def test_a_server_that_asks_for_hours_is_not_asked_by_any_later_run_before(tmp_p
         path = locks.machine_path(f"fetch-{place}")
         try:
             first = script("fetch-paipu", "--work", tmp_path / "a", A, settings={"TENHOU_URL": url, "DELAY": "0"})
-            told = re.search(r"127\.0\.0\.1 asks us to stay away until (\S+) \(HTTP", first.stderr)
+            told = re.search(r"127\.0\.0\.1 tells us to come back after (\S+) \(HTTP", first.stderr)
             assert first.returncode == 1 and len(asked) == 1 and not (tmp_path / "a" / "manifest.jsonl").exists()
             hours = (calendar.timegm(time.strptime(told[1], "%Y-%m-%dT%H:%M:%SZ")) - now) / 3600
             assert hours > 700 if "999" in wish() else 5.9 < hours < 6.1
@@ -165,8 +165,8 @@ def test_a_server_that_asks_for_hours_is_not_asked_by_any_later_run_before(tmp_p
                 later = script(name, "--work", tmp_path / "b", *args,
                                settings={"TENHOU_URL": url, "DELAY": "0", "RETRY": "1"})
                 assert later.returncode == 1 and later.stderr == (
-                    f"{name}: {place} has asked us to stay away until {told[1]} (noted in {path}); "
-                    "nothing was asked for\n")
+                    f"{name}: {place} told us to come back after {told[1]} (noted in {path}); "
+                    "no request was sent\n")
             assert len(asked) == 1
             with open(path, "rb+") as f:
                 locks.stamp(f.fileno(), 0, int(time.time() * 1e9))  # the time has come
@@ -198,7 +198,7 @@ def test_a_wish_without_a_zone_is_in_universal_time_wherever_we_are(tmp_path, he
         now = time.time()
         done = script("fetch-paipu", "--work", tmp_path, A, settings={"TENHOU_URL": url, "DELAY": "0", "TZ": here})
         forget(url)
-    told = re.search(r"asks us to stay away until (\S+) \(HTTP", done.stderr)
+    told = re.search(r"tells us to come back after (\S+) \(HTTP", done.stderr)
     assert told and len(asked) == 1, done.stderr
     assert 5.9 < (calendar.timegm(time.strptime(told[1], "%Y-%m-%dT%H:%M:%SZ")) - now) / 3600 < 6.1
 
@@ -218,7 +218,7 @@ def test_a_run_that_stopped_for_refusals_leaves_the_next_one_the_pause_that_was_
             done = script("fetch-paipu", "--work", tmp_path, A,
                           settings={"TENHOU_URL": url, "DELAY": "0", "MAX_REFUSALS": "1"})
             assert done.returncode == 1 and len(asked) == expected, done.stderr
-            if "nothing was asked for" in done.stderr:
+            if "no request was sent" in done.stderr:
                 time.sleep(2)
 
 
@@ -249,7 +249,7 @@ def test_a_lock_file_that_is_removed_does_not_let_a_second_session_ask_and_its_t
         os.unlink(path)
         for name, *args in (["fetch-paipu", *ids.split()], ["fetch-index", "--year", 2024]):
             second = script(name, "--work", tmp_path / "b", *args, settings=settings)
-            assert second.returncode == 75 and "busy: another process of this machine is asking" in second.stderr
+            assert second.returncode == 75 and "busy: another process here is downloading" in second.stderr
         first.stdout.readline()
         with open(path, "rb") as f:
             assert time.time() - locks.stamps(f.fileno())[0] / 1e9 < 2
@@ -416,8 +416,8 @@ def test_after_a_failed_look_a_run_says_that_it_failed_and_when_the_next_one_is_
         first = look(url)
         assert first.returncode == 1 and f"{url}: HTTP 500; try again later" in first.stderr and len(asked) == 3
         again = look(url)
-        assert again.returncode == 1 and len(asked) == 3 and "nothing lists" not in again.stderr
-        when = re.search(r"the last look at the lists failed: HTTP 500; the next one is after (\S+Z), or put",
+        assert again.returncode == 1 and len(asked) == 3 and "has no list" not in again.stderr
+        when = re.search(r"the last download of the lists failed: HTTP 500; try again after (\S+Z), or put",
                          again.stderr)[1]
         assert 1100 < calendar.timegm(time.strptime(when, "%Y-%m-%dT%H:%M:%SZ")) - time.time() <= 1200
         os.utime(tmp_path / "w" / "raw" / ".looked", (0, 0))
@@ -426,8 +426,8 @@ def test_after_a_failed_look_a_run_says_that_it_failed_and_when_the_next_one_is_
 
 
 @pytest.mark.parametrize(("listed", "told"), [
-    (b"list([]);", "nothing lists the games of NOW"),
-    (b"list([{file:'sccNOW0101.html.gz',size:9}]);", "failed: 2 files of the lists could not be had; the next one is"),
+    (b"list([]);", "the server has no list of the games of NOW"),
+    (b"list([{file:'sccNOW0101.html.gz',size:9}]);", "failed: 2 lists could not be downloaded; try again after"),
 ])
 def test_a_look_that_finds_nothing_is_told_from_one_that_cannot_fetch_what_it_finds(tmp_path, listed, told):
     def answer(handler):
@@ -438,7 +438,7 @@ def test_a_look_that_finds_nothing_is_told_from_one_that_cannot_fetch_what_it_fi
             done = script("fetch-index", "--work", tmp_path, "--year", NOW,
                           settings={"TENHOU_URL": url, "DELAY": "0"})
             assert done.returncode == 1 and told.replace("NOW", NOW) in done.stderr.splitlines()[-1], done.stderr
-    assert len(asked) == (2 if "nothing" in told else 4)
+    assert len(asked) == (2 if "no list" in told else 4)
 
 
 def test_a_look_that_another_process_kept_us_from_is_made_by_the_next_run(tmp_path):
@@ -553,8 +553,8 @@ def test_any_list_of_links_will_do_and_one_that_names_no_game_is_told(tmp_path):
     (tmp_path / "c.txt").write_text("nothing\n")
     done = script("extract-ids", *(tmp_path / name for name in ("a.txt", "b.txt.gz", "c.txt")))
     assert done.returncode == 0 and done.stdout.split() == sorted([A, other])
-    assert done.stderr == (f"extract-ids: {tmp_path}/c.txt: no game is named in it\n"
-                           "extract-ids: 2 ids in 3 files, 0 bad links or pages\n")
+    assert done.stderr == (f"extract-ids: {tmp_path}/c.txt: it names no game\n"
+                           "extract-ids: 2 ids in 3 files, 0 errors\n")
 
 
 def years_zip(path, *games):
@@ -589,7 +589,7 @@ def test_a_page_in_the_place_of_the_zip_ends_the_run_with_a_line_and_the_list_of
     assert run(tmp_path, NOBODY, "MAX_NEW=0").returncode == 0
     path.write_text("<html>")
     done = run(tmp_path, NOBODY)
-    assert done.returncode == 2 and f"extract-ids: {path}: no sound zip" in done.stderr
+    assert done.returncode == 2 and f"extract-ids: {path}: not a sound zip" in done.stderr
     assert not (tmp_path / "game_ids_2024.txt").exists() and "nothing to download" in done.stderr
 
 

@@ -66,6 +66,7 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
     work, folder = tmp_path / "w", tmp_path / "my logs (old)"
     with stand_in(tmp_path, "--games", 5) as (url, requests):
         server = {"TENHOU_URL": url, "DELAY": "0"}
+        (tmp_path / "lists").mkdir()
         ids = script("fetch-index", "--work", tmp_path / "lists", "--year", 2024, settings=server)
         ids = script("extract-ids", "--work", tmp_path / "lists", "--year", 2024).stdout.split()
         assert len(ids) == 5
@@ -73,10 +74,10 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
         first = make("import", f"WORK={work}", f"FROM={folder}", settings=server)
         assert first.returncode == 0
         listed, *told = first.stderr.splitlines()
-        assert listed.endswith("my games.txt: a list; it names 50 games"), listed
-        assert told == ["import-logs: 75 taken in, 0 duplicates, 225 here already",
-                        "import-logs: 5 games of these lists are not here: make run downloads them, unless you delete "
-                        f"{work}/game_ids_imported.txt"]
+        assert listed.endswith("my games.txt: a list that names 50 games"), listed
+        assert told == ["import-logs: 75 imported, 0 duplicates, 225 here already",
+                        "import-logs: the lists name 5 games not here yet; if you do not want them, delete "
+                        f"{work}/game_ids_imported.txt; to download them: make run WORK={work}"]
         assert "left to download : 5" in make("status", f"WORK={work}").stdout
         run = make("run", f"WORK={work}", settings=server)
         assert run.returncode == 0 and "80 encoded, 0 failed, 0 corrupt" in run.stderr, run.stderr
@@ -88,7 +89,7 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
         assert all(str(folder) in event["source"] for event in events
                    if event["status"] == "downloaded" and event["gid"] in logs)
         again = make("import", f"WORK={work}", f"FROM={folder}", settings=server)
-        assert again.stderr == f"{listed}\nimport-logs: 0 taken in, 0 duplicates, 300 here already\n"
+        assert again.stderr == f"{listed}\nimport-logs: 0 imported, 0 duplicates, 300 here already\n"
         assert "nothing to do" in make("run", f"WORK={work}", settings=server).stderr
         assert len(events) == len((work / "manifest.jsonl").read_text().splitlines())
         assert len([request for request in requests() if request["gid"]]) == 5

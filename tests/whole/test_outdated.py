@@ -74,7 +74,8 @@ def test_events_meta_json_and_index_say_which_version_made_the_rows(tmp_path, re
 def test_check_and_status_count_the_rows_of_an_older_encoder_and_say_what_makes_them_anew(work):
     n = old_rows(work)
     done = make("check", f"WORK={work}")
-    assert done.returncode == 0 and f"outdated rows : {n}\n" in done.stdout and "`make run OUTDATED=1`" in done.stdout
+    assert done.returncode == 0 and f"outdated rows : {n}\n" in done.stdout and (
+        f": make run OUTDATED=1 WORK={work}\n" in done.stdout)
     assert f"outdated rows : {n}\n" in make("status", f"WORK={work}").stdout
     assert json.loads(script("manifest-status", "--work", work, "--json").stdout)["outdated_rows"] == n
 
