@@ -51,7 +51,7 @@ _PYTHON = os.path.join(os.path.realpath(os.path.dirname(sys.executable)), os.pat
 def answer(work, game, sha256, one_in=1):
     """What becomes of a game whose file should have this hash: ('encoded', folded rows), ('failed', reason),
     ('corrupt', the hash found), ('missing', None), ('unreadable', why), ('error', OSError) and, only from Workers,
-    ('died', reason). Workers add to the rows the `seconds` that encoding took.
+    ('died', reason). Workers add the `seconds` that it took to the rows.
 
     one_in: the judge looks at one game in so many.
     """

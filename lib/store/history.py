@@ -70,9 +70,9 @@ class History(Manifest):
         return end, {kind: n / hours for kind, n in counts.items()}
 
     def timeline(self):
-        """(unit, times, {kind: counts}, events without a valid time): the events in steps of one unit. The unit is
-        'hour', 'day', 'week' or 'month' if at most 60 steps are enough, otherwise 'year'. The times, datetimes, are the
-        beginnings of the steps."""
+        """(unit, times, {kind: counts}, events without a valid time): the events in steps of one unit. The unit is the
+        first of 'hour', 'day', 'week' and 'month' in which at most 60 steps are enough, otherwise 'year'. The times,
+        datetimes, are the beginnings of the steps."""
         found, untimed = collections.Counter(), 0
         for (hour, kind), n in self.hours.items():
             time = clock.moment(f"{hour}:00:00Z")

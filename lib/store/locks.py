@@ -25,8 +25,8 @@ _HOLDER = re.compile(r"pid (?P<pid>\d+)(?: on (?P<host>[^ ,]+))?(?:, since (?P<s
 def held(path, what, pid=None, command=""):
     """Hold the lock file `path` for the block, in the name of `pid` (None: this process); yields its file descriptor.
 
-    command: what the holder was started as, for those who ask who it is. Raises Busy, which names the holder, at once
-    if another process holds it; Problem if we may not open the file.
+    command: what the holder was started as. Raises Busy, which names the holder, at once if another process holds it;
+    Problem if we may not open the file.
     """
     while is_removed(fd := _take(path, what), path):  # somebody removed it before we had the lock
         os.close(fd)
