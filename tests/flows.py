@@ -4,8 +4,10 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -124,3 +126,13 @@ def measured(name, *args, **settings):
 def quick_and_small(seconds, memory):
     """On a busy machine too: what is meant is neither minutes nor gigabytes."""
     assert seconds < 20 and memory < 200, (seconds, memory)
+
+
+def python_in(name):
+    """The blocks of Python in a file of the tree: those of Markdown, or those indented in a module's docstring."""
+    text = (ROOT / name).read_text()
+    if name.endswith(".md"):
+        return re.findall(r"```python\n(.*?)```", text, re.S)
+    indented = re.findall(r"(?:^(?: {4}.*)?\n)+", text.split('"""')[1] + "\n", re.M)
+    parts = [part for block in indented for part in re.split(r"\n\n(?= +import )", block) if "    import " in part]
+    return [textwrap.dedent(part).strip() + "\n" for part in parts]

@@ -3,6 +3,9 @@
 It can be read with nothing of this tree. index.json says which rows of a shard are live; the others are stale, which
 means that their games have been encoded again elsewhere. In a cache that has only dense shards:
 
+    import json
+    import numpy as np
+
     index = json.load(open("data/demo/cache/index.json"))
     for shard in index["shards"]:
         tokens = np.load(f"data/demo/cache/{shard['path']}/tokens.npy", mmap_mode="r")

@@ -16,9 +16,23 @@ bytes. It has these columns:
 
 To numpy, the tokens of a row are np.frombuffer(row["tokens"], np.uint8).reshape(-1, 5). The scalars of the schema are
 not stored: they follow from tokens and points. The rows are in the order of the games in meta.json. A row group has
-whole games, some 2,048 rows. lib.train.reader makes of them, bit for bit, the same arrays as of a dense shard. DuckDB,
-Polars or `datasets` read all rows of a shard, also stale ones, whose games have been encoded again elsewhere: run `make
-compact` before. pyarrow is imported only when a shard of this layout is read or written, so that nobody else needs it.
+whole games, some 2,048 rows. lib.train.reader makes of them, bit for bit, the same arrays as of a dense shard. pyarrow
+is imported only when a shard of this layout is read or written, so that nobody else needs it.
+
+Other programs read these files too, but all rows of a shard, also stale ones, whose games have been encoded again
+elsewhere: run `make compact` before. How often each action was taken, with DuckDB, Polars and `datasets`:
+
+    import duckdb
+    labels = duckdb.sql("SELECT label, count(*) FROM 'data/demo/cache/shard_*/rows.parquet' GROUP BY label").fetchall()
+    print(dict(labels))
+
+    import polars
+    rows = polars.scan_parquet("data/demo/cache/shard_*/rows.parquet")
+    print(dict(rows.group_by("label").len().collect().iter_rows()))
+
+    import datasets, collections
+    rows = datasets.load_dataset("parquet", data_files="data/demo/cache/shard_*/rows.parquet", split="train")
+    print(dict(collections.Counter(rows["label"])))
 """
 
 import functools

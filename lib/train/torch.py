@@ -1,11 +1,27 @@
 """The cache as datasets of PyTorch: Batches gives shuffled batches, Rows single rows. Only this module needs torch.
+A small net, trained in as few lines as it takes:
 
-    rows = Batches(Cache("data/tenhou/cache"), 1024, seed=1, split="train")
+    import torch
+    from paipu_cache.train.reader import Cache
+    from paipu_cache.train.torch import Batches
+
+    rows = Batches(Cache("data/demo/cache"), 256, seed=1, split="train", ragged=True, permute_suits=True)
     loader = torch.utils.data.DataLoader(rows, batch_size=None, num_workers=2, persistent_workers=True)
+    bag = torch.nn.EmbeddingBag(30 * 35 * 5, 128, mode="sum")
+    head = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(128, 128), torch.nn.ReLU(), torch.nn.Linear(128, 54))
+    optimizer = torch.optim.Adam([*bag.parameters(), *head.parameters()], 1e-3)
     for epoch in range(3):
         rows.set_epoch(epoch)
+        losses = []
         for batch in loader:
-            batch["tokens"], batch["action_mask"], batch["labels"]
+            segment, tile, count, who, extra = batch["tokens"].long().T
+            what = (segment * 35 + tile) * 5 + count.clamp(max=4)
+            scores = head(bag(what, batch["cu_seqlens"][:-1].long()))
+            scores = scores.masked_fill(batch["action_mask"] == 0, -1e9)
+            loss = torch.nn.functional.cross_entropy(scores, batch["labels"])
+            optimizer.zero_grad(), loss.backward(), optimizer.step()
+            losses.append(loss.item())
+        print(epoch, sum(losses) / len(losses))
 
 `pip install '/path/to/this/tree[parquet,torch]'` installs it with PyTorch: `from paipu_cache.train.torch import
 Batches`.

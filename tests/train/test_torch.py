@@ -3,12 +3,11 @@
 import itertools
 import json
 import multiprocessing
-import re
 
 import made_rows as make
 import numpy as np
 import pytest
-from flows import ROOT
+from flows import python_in
 
 from lib.rows import schema
 from lib.train.reader import Cache, CacheError
@@ -197,10 +196,9 @@ def test_rows_by_number(c):
     assert batch["tokens"].shape == (16, *schema.ARRAYS["tokens"][0])
 
 
-def test_the_training_lines_of_the_readme_train(work, capsys):
-    (block,) = (block for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-                if "optimizer" in block)
-    assert len(block.splitlines()) <= 24
+def test_the_training_lines_of_the_docstring_train(work, capsys):
+    (block,) = python_in("lib/train/torch.py")
+    assert len(block.splitlines()) <= 25
     torch.manual_seed(0)
     exec(block.replace("data/demo/cache", str(work / "cache")).replace("from paipu_cache.", "from lib."), {})
     losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()]
