@@ -88,8 +88,8 @@ class Session:
                 self._refusals = 0 if e.kind == "passing" else self._refusals + 1
                 if self._refusals >= self.max_refusals:
                     self._pause.stay_away(e.retry_after or 0)
-                    text = (f"{self.host}: {count(self._refusals, 'request')} in a row failed, the last one, for {name}, "
-                            f"with {e}; stopped. The games stay in the queue; run again later")
+                    text = (f"{self.host}: {count(self._refusals, 'request')} in a row failed, the last for {name}: "
+                            f"{e}; stopped. The games stay in the queue; run again later")
                     raise Refused(text, e) from None
                 if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):
                     raise
