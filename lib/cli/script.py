@@ -86,8 +86,8 @@ def total(name, n):
 def tell_bad_lines(manifest):
     """Print a line on stderr if the manifest has lines that are not records."""
     if manifest.bad:
-        say(f"{manifest.path}: {count(len(manifest.bad), 'line')} skipped that cannot be read as a record "
-            f"(first: line {manifest.bad[0]}); to drop them and keep the old file: "
+        say(f"{manifest.path}: skipped {count(len(manifest.bad), 'line')} without a valid record (first: line "
+            f"{manifest.bad[0]}); to drop them and keep the old file: "
             f"{make(os.path.dirname(manifest.path), 'recover')}")
 
 

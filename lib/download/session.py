@@ -15,6 +15,7 @@ import requests
 from ..cli import settings
 from ..store.clock import utc
 from ..store.errors import Problem
+from ..store.wording import count
 from . import pause, proxies
 
 _REDIRECTS = 3
@@ -94,7 +95,7 @@ class Session:
                 self._refusals = 0 if e.kind == "passing" else self._refusals + 1
                 if self._refusals >= self.max_refusals:
                     self._pause.stay_away(e.retry_after or 0)
-                    text = (f"{self.host}: {self._refusals} requests in a row failed, the last one, for {name}, with "
+                    text = (f"{self.host}: {count(self._refusals, 'request')} in a row failed, the last for {name}: "
                             f"{e}; stopped. The games stay in the queue; run again later")
                     raise Refused(text, e) from None
                 if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):

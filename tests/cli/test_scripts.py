@@ -230,7 +230,7 @@ def test_the_check_says_of_an_id_that_it_is_of_no_game_here(done):
     shown = run("verify-xml", done, A, game(99))
     assert (shown.returncode, shown.stdout) == (0, "")
     assert f"verify-xml: {game(99)}: no such game in this work directory\n" in shown.stderr
-    assert f"{A}: no such game" not in shown.stderr and "1 game without a log in xml/; none is needed" in shown.stderr
+    assert f"{A}: no such game" not in shown.stderr and "1 game without a log in xml/: encoded, " in shown.stderr
     shown = run("verify-xml", done, input="".join(f"{game(n)}\n" for n in range(90, 99)))
     assert shown.stderr.count("no such game") == 5 and "verify-xml: 9 ids of no game" in shown.stderr
     assert "no such game" not in run("verify-xml", done).stderr
@@ -270,7 +270,7 @@ def test_bad_lines_of_the_manifest_are_told_and_hide_nothing(work):
     event(work, 2, status="corrupt")
     for name in ("manifest-latest", "manifest-status", "verify-xml"):
         shown = run(name, work)
-        assert "2 lines skipped that cannot be read as a record (first: line 2)" in shown.stderr
+        assert "skipped 2 lines without a valid record (first: line 2)" in shown.stderr
         assert shown.stderr.endswith(f": make recover WORK={work}\n") and shown.returncode == 0
     assert [json.loads(line)["gid"] for line in run("manifest-latest", work).stdout.splitlines()] == [A, B]
 

@@ -80,7 +80,7 @@ DAMAGES = {  # what is damaged: (how, what check says of it, the commands that m
         (w / "cache" / "index.json").read_text().replace("shard_00003", "shard_00017")), "which is gone", [INDEX]),
     "log damaged": (lambda w: flip(w / "xml" / f"{faulty.game(1)}.txt"), f"corrupt\t{faulty.game(1)}",
                     ["make check REPAIR=1"]),
-    "garbage in the manifest": (lambda w: overwrite_a_line(w, b"\xff\0{]" * 9, 1), "1 line skipped", [RECOVER]),
+    "garbage in the manifest": (lambda w: overwrite_a_line(w, b"\xff\0{]" * 9, 1), "skipped 1 line without", [RECOVER]),
     "an encoded event lost": (lambda w: overwrite_a_line(w, b"", -2), "mismatch\tshard_00003\tmeta.json says",
                               ["make run"]),
     "a game forgotten": (lambda w: forget(w, 1), "orphan\tshard_00001", [RECOVER]),

@@ -363,6 +363,7 @@ def test_a_server_that_drips_is_given_up_in_a_few_times_timeout_and_the_next_gam
 # redirects and TLS
 
 def fetch(work, url, **settings):
+    os.makedirs(work, exist_ok=True)
     return script("fetch-paipu", "--work", work, game(1), settings={"TENHOU_URL": url, "DELAY": "0", **settings})
 
 

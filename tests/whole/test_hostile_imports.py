@@ -159,7 +159,7 @@ def test_what_unpacks_to_too_much_is_passed_over_and_the_rest_is_taken(tmp_path,
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_a_log_that_is_too_long_to_be_one_is_not_taken(tmp_path, data, pack):
     (tmp_path / f"{A}.xml").write_bytes(pack(data))
-    assert "1 not whole" in imported(tmp_path, tmp_path / f"{A}.xml", status=0)
+    assert "1 incomplete" in imported(tmp_path, tmp_path / f"{A}.xml", status=0)
 
 
 # a million members
@@ -177,7 +177,7 @@ def test_of_a_zip_with_a_million_members_those_that_are_logs_are_taken(tmp_path)
         start, size = at, 1_000_000 * len(empty) + end - at
         f.write(struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, size, start, 0))
     stderr = imported(tmp_path, tmp_path / "many.zip", taken=[1], status=0)
-    assert "1000000 no logs" in stderr and len(stderr.splitlines()) == 6
+    assert "1000000 other files" in stderr and len(stderr.splitlines()) == 6
 
 
 def test_a_tar_with_many_members_is_read_to_its_end(tmp_path):
@@ -185,7 +185,7 @@ def test_a_tar_with_many_members_is_read_to_its_end(tmp_path):
         for _ in range(100):
             f.write(tar_head("x.png") * 1000)
         f.write(tar_head(size=len(log(1))) + log(1).ljust(512, b"\0") + bytes(1024))
-    assert "100000 no logs" in imported(tmp_path, tmp_path / "many.tar", taken=[1], status=0)
+    assert "100000 other files" in imported(tmp_path, tmp_path / "many.tar", taken=[1], status=0)
 
 
 # archives that are broken
@@ -269,4 +269,4 @@ def test_a_damaged_database_is_told_and_the_rest_is_taken(tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
     (tmp_path / "logs" / f"{game(7)}.xml").write_bytes(log(7))
     stderr = imported(tmp_path, tmp_path / "logs", taken=[7], status=1)
-    assert "a.db: damaged, or not all of it: SQLite says: " in stderr
+    assert "a.db: damaged or incomplete: SQLite says: " in stderr
