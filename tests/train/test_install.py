@@ -18,8 +18,7 @@ def tree(tmp_path):
     """A copy of what pip needs of this tree."""
     (tmp_path / "tree").mkdir()
     shutil.copytree(ROOT / "lib", tmp_path / "tree" / "lib", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py"):
-        shutil.copy(ROOT / name, tmp_path / "tree")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path / "tree")
     return tmp_path / "tree"
 
 
