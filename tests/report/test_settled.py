@@ -9,6 +9,7 @@ import pytest
 from flows import NOBODY, ROOT, environment, script
 from support import downloaded, event, game, npy, put, put_shard
 
+from lib.cli import origins
 from lib.manifest import Manifest
 from lib.report import settled
 from lib.shards import index
@@ -116,14 +117,14 @@ def test_whatever_has_changed_the_run_looks_at_it_all(quiet_work, change):
 @pytest.mark.parametrize(("name", "value"), [("RETRY", "1"), ("OUTDATED", "1"), ("IDS", __file__), ("YEAR", "2024"),
                                              ("DEEP", "1"), ("DISTRIBUTE", "slurm"), ("REPAIR", "1")])
 def test_with_another_setting_the_run_looks_at_it_all(quiet_work, monkeypatch, name, value):
-    monkeypatch.setenv(name, value)
+    monkeypatch.setenv(origins.key(name), value)
     assert run(quiet_work)
 
 
 @pytest.mark.parametrize(("name", "value"), [("DEEP", "1"), ("DISTRIBUTE", "parallel"), ("YEAR", "2024"),
                                              ("IDS", "/dev/null")])
 def test_a_run_that_has_more_to_do_than_to_look_does_it_each_time(work, monkeypatch, name, value):
-    monkeypatch.setenv(name, value)
+    monkeypatch.setenv(origins.key(name), value)
     assert [run(work), run(work)] == [True, True]
 
 
