@@ -14,7 +14,7 @@ from ..store import files, wording, workdir
 from ..store.errors import Problem
 
 # the settings that matter to a piece; ssh does not pass the environment on
-_KNOBS = "SHARD_ROWS", "SHARD_LAYOUT", "JOBS", "REPAIR", "DEEP", "OUTDATED"
+_KNOBS = "SHARD_ROWS", "SHARD_LAYOUT", "JUDGE", "JOBS", "REPAIR", "DEEP", "OUTDATED"
 _TASKS = 1000  # of a Slurm array: as many as the default MaxArraySize allows
 # a host that is switched off does not close its connection: ask whether it is alive
 SSH = {"PARALLEL_SSH": "ssh -o BatchMode=yes -o ServerAliveInterval=10 -o ServerAliveCountMax=3"}
