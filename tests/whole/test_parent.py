@@ -74,6 +74,7 @@ def test_in_another_pid_namespace_as_on_another_machine_a_script_does_not_miss_m
 
 
 def test_where_make_runs_too_its_end_is_the_end_of_its_scripts(tmp_path):
+    (tmp_path / "w").mkdir()
     other = subprocess.Popen(["sleep", "60"])
     settings = {"RUN_PID": run_pid().replace(str(os.getpid()), str(other.pid), 1)}
     encode = subprocess.Popen([sys.executable, ROOT / "bin" / "encode-batch", "--work", tmp_path / "w"],

@@ -107,6 +107,7 @@ def test_files_adopted_while_others_are_downloaded_are_each_recorded_once(tmp_pa
         ids = script("extract-ids", "--work", calm, "--year", 2024).stdout.split()
         assert script("fetch-paipu", "--work", calm, *ids, settings=settings).returncode == 0
         logs = {path.stem: path.read_bytes() for path in (calm / "xml").glob("2*")}
+        work.mkdir()
         fetch = subprocess.Popen([sys.executable, ROOT / "bin" / "fetch-paipu", "--work", work, *ids], text=True,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(**settings))
         while not (work / "xml").is_dir():
