@@ -194,6 +194,7 @@ def test_purge_keeps_a_log_that_is_the_only_copy_of_its_game_until_asked_in_so_m
     assert done.stderr.endswith(f"{advice}bin/empty-trash --all --work {work}\n")
     (work / "xml" / f"{G}.txt").write_bytes(logs[G])  # the game has a log again
     assert "kept" not in make("purge", f"WORK={work}").stderr and trash(work) == []
+    faulty.ok("adopt-xml", "--work", work)
     rot(work)
     make("check", f"WORK={work}", "REPAIR=1")
     assert len(trash(work)) == 1
