@@ -9,7 +9,7 @@ from ..logs import logfile
 from ..store import clock, files, identity, trash, workdir
 from ..store.claims import kept
 from . import wanted
-from .session import Fault, ProxyFault, Refused
+from .faults import Fault, ProxyFault, Refused
 
 _DAY, _WEEK = 86400, 7 * 86400  # seconds
 

@@ -9,7 +9,7 @@ import zlib
 from ..store import files, wording, workdir
 from ..store.errors import Busy, Problem
 from . import listfiles
-from .session import Fault
+from .faults import Fault
 
 LOOK_EVERY = 20 * 60  # seconds between two requests for the lists, failed ones too
 _LISTED = re.compile(r"\{file:'([^']*)',size:([0-9]+)\}")

@@ -6,7 +6,6 @@ import contextlib
 import datetime
 import email.utils
 import signal
-import ssl
 import time
 import urllib.parse
 
@@ -16,39 +15,13 @@ from ..cli import settings
 from ..store.clock import utc
 from ..store.errors import Problem
 from ..store.wording import count
-from . import pause, proxies
+from . import faults, pause, proxies
+from .faults import Fault, ProxyFault, Refused
 
 _REDIRECTS = 3
 ATTEMPTS = 3  # for a passing fault; two for 429 and 503, one for 403 and 404
 _LONGEST_PAUSE = 600  # seconds; if the server asks us to wait longer, the run stops
 _PATIENCE = 4  # a whole answer may take so many times TIMEOUT, for each 16 MB that it may have; at most a day
-
-
-class Fault(Exception):
-    """A request without a usable answer; str() says what happened.
-
-    kind: 'refused' (403, 404, 429, 503), 'passing', 'unreachable'; status: the HTTP status, None without an answer;
-    retry_after: the seconds that the server tells us to wait, None if it does not
-    """
-
-    def __init__(self, kind, text, status=None, retry_after=None):
-        super().__init__(text)
-        self.kind, self.status, self.retry_after = kind, status, retry_after
-
-
-class ProxyFault(Fault):
-    """The server was not asked, since the proxy did not pass it on: this says nothing about what was asked for."""
-
-    def __init__(self, proxy, why, status=None):
-        super().__init__("unreachable", f"{proxy}: {why}", status)
-
-
-class Refused(Problem):
-    """The server refuses everything, or cannot be reached; `fault` is the last Fault."""
-
-    def __init__(self, text, fault):
-        super().__init__(text)
-        self.fault = fault
 
 
 class Session:
@@ -151,25 +124,9 @@ class Session:
                     sink(chunk)
                 return r
         except requests.exceptions.RequestException as e:
-            raise self._fault(e, proxies.of(url)) from None
+            raise faults.of(e, proxies.of(url), self.host, self.timeout) from None
         except ValueError:  # requests parses a redirect too
             raise Problem(f"{self.host} redirects to something that is not an address") from None
-
-    def _fault(self, error, proxy):
-        """What a request that raised `error` comes to, as a Fault; raises Problem for a proxy that is of no use."""
-        if proxy and (why := proxies.why_unusable(error)):
-            raise Problem(f"{proxy}: {why}; unset it, or have no_proxy={self.host} go around it")
-        if isinstance(error, requests.exceptions.ChunkedEncodingError):
-            return Fault("passing", _why(error))
-        if proxy and (_cause(error, "ProxyError") or _is_lost(error)):  # lost by whom nobody can tell
-            status = proxies.refusal(error)
-            return ProxyFault(proxy, proxies.answer(status) if status else _why(error), status)
-        if isinstance(error, requests.exceptions.Timeout) or _cause(error, "ReadTimeoutError", TimeoutError):
-            return Fault("passing", f"timed out after {self.timeout:g} s")
-        if isinstance(error, requests.exceptions.ConnectionError):
-            away = "NewConnectionError", "NameResolutionError", ConnectionRefusedError, "SSLError", "ProxyError"
-            return Fault("unreachable" if _cause(error, *away) else "passing", _why(error))
-        return Fault("passing", f"no usable answer: {type(error).__name__}: {error}"[:200])
 
     def _retry_after(self, response):
         text = response.headers.get("Retry-After", "").strip()
@@ -221,36 +178,3 @@ def _in_time(seconds):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def _is_lost(error):
-    """True if a connection ended before there was an answer."""
-    return (isinstance(error, requests.exceptions.ConnectionError)
-            and not isinstance(error, requests.exceptions.Timeout) and not _cause(error, TimeoutError))
-
-
-def _cause(error, *kinds):
-    """True if `error`, or one of its causes, is an exception of one of these classes or class names."""
-    seen = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        if any(isinstance(error, k) if isinstance(k, type) else type(error).__name__ == k for k in kinds):
-            return True
-        nested = [a for a in getattr(error, "args", ()) if isinstance(a, BaseException)]
-        error = getattr(error, "reason", None) or error.__cause__ or error.__context__ or (nested or [None])[0]
-        error = error if isinstance(error, BaseException) else None
-    return False
-
-
-def _why(error):
-    if _cause(error, "IncompleteRead"):
-        return "short body: the connection ended before the length that was announced"
-    if _cause(error, ConnectionResetError, "RemoteDisconnected"):
-        return "connection reset"
-    if _cause(error, ssl.SSLCertVerificationError):
-        return "its certificate cannot be verified"
-    if _cause(error, "NameResolutionError"):
-        return "no such host, or no network"
-    if _cause(error, ConnectionRefusedError):
-        return "connection refused"
-    return f"no connection: {error}"[:200]

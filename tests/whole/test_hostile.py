@@ -258,7 +258,7 @@ def test_a_zip_without_end_is_given_up_before_the_disk_is_full(tmp_path, monkeyp
     monkeypatch.setattr("lib.download.listfiles.ZIP_LIMIT", 5 * MB)
     monkeypatch.setenv("DELAY", "0")
     from lib.download import lists
-    from lib.download.session import Fault
+    from lib.download.faults import Fault
 
     (tmp_path / "raw").mkdir()
     with server(endless) as (url, _):
