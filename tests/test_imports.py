@@ -33,7 +33,7 @@ def test_no_modules_import_each_other_in_a_circle():
 
 
 def test_the_package_that_pip_installs_has_all_that_the_reader_imports():
-    installed = set(re.findall(r'"paipu_cache\.(\w+)"', (ROOT / "pyproject.toml").read_text()))
+    installed = set(re.findall(r'"lib/(\w+)"', (ROOT / "pyproject.toml").read_text()))
     needed, new = set(), {"lib.train.reader"}
     while new:
         needed |= new

@@ -36,7 +36,7 @@ class Refused(Problem):
 
 
 def of(error, proxy, host, timeout):
-    """The Fault of a request that raised `error`. proxy: what it went through, as lib.download.proxies.of says, or None.
+    """The Fault of a request that raised `error`. proxy: what it went through, see lib.download.proxies.of, or None.
     Raises Problem if the proxy cannot be used at all."""
     if proxy and (why := proxies.why_unusable(error)):
         raise Problem(f"{proxy}: {why}; unset it, or have no_proxy={host} go around it")

@@ -69,7 +69,7 @@ class Session:
                 if self._refusals >= self.max_refusals:
                     self._pause.stay_away(e.retry_after or 0)
                     text = (f"{self.host}: {count(self._refusals, 'request')} in a row failed, the last for {name}: "
-                            f"{e}; stopped. The games stay in the queue; run again later")
+                            f"{e}; stopped. To ask for the rest later, run the same command again")
                     raise Refused(text, e) from None
                 if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):
                     raise

@@ -19,10 +19,10 @@ def has_news_beside(path):
 
 
 def logs(path, limit, write=False):
-    """Yield (id as bytes, log as bytes, packed as in the database) for each row of a database that has a log.
+    """Yield (id as bytes, log as bytes, packed as in the database) for each row of a database.
 
-    Unless `write`, the file is not changed and nothing is written beside it. A log of more than `limit` bytes comes as
-    b"". Raises Damaged if it is not a database, or not one of these two programs.
+    A row without a log comes with None. Unless `write`, the file is not changed and nothing is written beside it. A log
+    of more than `limit` bytes comes as b"". Raises Damaged if it is not a database, or not one of these two programs.
     """
     address = f"file:{urllib.parse.quote(os.path.abspath(path))}?mode={'rw' if write else 'ro&immutable=1'}"
     try:
@@ -31,8 +31,8 @@ def logs(path, limit, write=False):
             gid, log = _columns(connection)
             yield from connection.execute(
                 f"SELECT ifnull(CAST({gid} AS TEXT), ''), "
-                f"CASE WHEN length({log}) <= {limit} THEN CAST({log} AS BLOB) ELSE x'' END "
-                f"FROM logs WHERE length({log}) > 0")
+                f"CASE WHEN ifnull(length({log}), 0) = 0 THEN NULL "
+                f"WHEN length({log}) <= {limit} THEN CAST({log} AS BLOB) ELSE x'' END FROM logs")
     except sqlite3.Error as e:
         raise Damaged(f"SQLite says: {e}") from None
 

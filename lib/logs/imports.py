@@ -109,10 +109,9 @@ class Import:
             text = text.decode("utf-16", "replace").encode()
         found = () if b"\0" in text else set(gid.find(text.decode("utf-8", "replace")))
         if not found and _HTML.match(text):
-            kind = "html" if gid.of_name(thing.name) else "other"  # it should have been a log
-            self._tell(kind, thing.where, "an HTML page, not a log")
+            self._tell("html", thing.where, "an HTML page, not a log")
         elif not found:
-            self._tell("other", thing.where, "not a log, and there is no game id in it")
+            self._tell("other", thing.where, "not a log, nor a list of game ids" if text else "an empty file")
         elif len(self.links) + len(found) > _LINKS_LIMIT:
             self._tell("other", thing.where, "a list with too many ids to import; use make run IDS= with this file")
         else:

@@ -10,7 +10,7 @@ import shutil
 import stat
 import typing
 
-from ..store import files, workdir
+from ..store import files, wording, workdir
 from . import archives, databases, logfile
 from .streams import Budget, Damaged, Stream, damages, unpacked
 
@@ -123,10 +123,16 @@ class Reader:
         with self._as_file(stream, None if beside else path) as path:
             for other in beside:
                 shutil.copyfile(other, f"{path}{other[other.rindex('-'):]}")
+            empty = 0
             for raw, data in databases.logs(path, logfile.LIMIT, write=bool(beside)):
                 self._budget.spend(64)  # even an empty row takes time
+                if data is None:
+                    empty += 1
+                    continue
                 name = raw.decode("utf-8", "replace")
                 yield from self._thing(f"{where}: {name}", name, Stream(io.BytesIO(data)), depth + 1)
+        if empty:
+            self._tell("empty", where, f"{wording.count(empty, 'row')} without a log")
 
     @contextlib.contextmanager
     def _as_file(self, stream, path):

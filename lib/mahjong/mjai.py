@@ -1,4 +1,4 @@
-"""A game as mjai events, one JSON object a line, as Mortal and mjai-reviewer read them.
+"""A game as mjai events, one JSON object a line, as Mortal reads them.
 
 Actors are seats 0..3. Points are full points, as players count them. `deltas` are what a win or a draw moved; the
 1000 points that a riichi costs are not in them, because `reach_accepted` stands for those. A double ron is two `hora`,

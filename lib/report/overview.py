@@ -127,7 +127,7 @@ def lines(found):
     if failures:
         yield "failures by reason :"
         for reason, n in failures[:5]:
-            yield f"  {n:>7}  {plain(reason)[:69]}"
+            yield f"  {n:>7}  {plain(reasons.in_group(reason))[:69]}"
         if failures[5:]:
             yield f"  {sum(n for _, n in failures[5:]):>7}  for {len(failures) - 5} other reasons"
 

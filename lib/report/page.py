@@ -100,10 +100,12 @@ def _failures(latest):
     lines, most = [], max(counts.values())
     for kind, n in counts.most_common():
         (game, record), *others = reversed(last[kind])
-        meaning = "; ".join(filter(None, reasons.explain(kind)))
-        more = el.folded(f"{len(others)} more", f"<small>{' '.join(el.link(other) for other, _ in others)}</small>")
+        meaning = "; ".join(filter(None, reasons.explain(kind))).replace("`", "")
+        shown = f"the last {len(others) + 1} of {n:,}" if len(others) + 1 < n else f"{len(others)} more"
+        more = el.folded(shown, f"<small>{' '.join(el.link(other) for other, _ in others)}</small>")
         error = el.text(_without_tuples(record.get("error")))
-        lines.append(f"<tr><td>{el.text(kind)}<small>{el.text(record.get('stage'))}: {el.text(meaning)}</small></td>"
+        named = f"{el.text(reasons.in_group(kind))}<small>{el.text(record.get('stage'))}: {el.text(meaning)}</small>"
+        lines.append(f"<tr><td>{named}</td>"
                      f'<td class="n">{n:,}</td><td class="bar"><i style="width: {100 * n / most:.1f}%"></i></td>'
                      f'<td class="games">{error}<small>{el.link(game)}</small>{more if others else ""}</td></tr>')
     return ('<figure><table class="failures"><tr><th>reason</th><th class="n">games</th><th class="bar"></th>'
@@ -147,8 +149,9 @@ def _rows(rows):
     if isinstance(rows, str) or not rows["of"]:
         yield f"<p>{el.text(rows) if isinstance(rows, str) else 'nothing yet'}</p>"
         return
-    part = "All" if rows["rows"] == rows["of"] else "A sample, evenly spread:"
-    yield f"<p>{part} {rows['rows']:,} of {rows['of']:,} live rows.</p>"
+    part = f"All {rows['of']:,}" if rows["rows"] == rows["of"] else (
+        f"A sample, evenly spread: {rows['rows']:,} of {rows['of']:,}")
+    yield f"<p>{part} live rows.</p>"
     yield from (f"<p>Left out, could not be read: {el.text(text)}</p>" for text in rows["damaged"])
     if not rows["rows"]:
         return

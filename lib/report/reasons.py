@@ -15,7 +15,7 @@ GROUPS = {
     "network": ("download", "the connection failed, or was too slow", "the next run asks again"),
     "not a whole log": ("download", "what came is a web page, or only a part of a log", "the next run asks again"),
     "unsupported": ("encode", "the log is sound, but we do not encode games with these rules",
-                    "nothing: the log stays in `xml/`"),
+                    "the log stays in `xml/`; there is nothing to do"),
     "incomplete": ("encode", "the file is no log, or the game in it has no end",
                    "put a whole log in its place, and the next run takes it"),
     "damaged": ("encode", "something in the log cannot be true",
@@ -48,6 +48,7 @@ REASONS = {
     "unsupported: no red fives": "unsupported",
     "unsupported: no open tanyao": "unsupported",
     "unsupported: custom rules": "unsupported",
+    "incomplete: no owari": "incomplete",
     "incomplete: …": "incomplete",
     "truncated …": "incomplete",
     "not a log: …": "incomplete",
@@ -99,3 +100,9 @@ def explain(reason):
     if reason not in REASONS:
         return "this version does not give this reason", ""
     return GROUPS[REASONS[reason]][1:]
+
+
+def in_group(reason):
+    """A reason with the name of its group before it, unless it begins with that."""
+    group = REASONS.get(reason, "")
+    return reason if not group or reason.startswith(group) else f"{group}: {reason}"

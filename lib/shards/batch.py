@@ -176,7 +176,7 @@ class Batch:
             self._say(f"{event['gid']}: {event.get('error', 'SHA-256 differs from the manifest; skipped')}")
         elif n == _NAMED + 1:
             self._say("more games fail: from here on they are only counted; to see the reason of each: "
-                      f"{wording.script(self.work, 'manifest-latest')}")
+                      f"{wording.script(self.work, 'manifest-latest')} | grep '\"failed\"'")
 
     def _store(self, game, sha256, folded):
         n = len(folded["labels"])

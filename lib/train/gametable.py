@@ -62,8 +62,7 @@ def load(path, encoder=None):
     except (FileNotFoundError, NotADirectoryError):
         hint = ("the cache is its folder cache/" if os.path.isdir(os.path.join(path, "cache")) else
                 f"to write index.json: {_rebuild(path)}"
-                if os.path.isdir(os.path.dirname(os.path.abspath(path))) else
-                "there is no such directory")
+                if os.path.isdir(path) else "there is no such directory")
         raise CacheError(f"{path}: no index of a cache: {hint}") from None
     except OSError as e:
         raise CacheError(f"{path}: index.json: {e.strerror}") from None

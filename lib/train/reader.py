@@ -158,9 +158,10 @@ class Cache:
 
         Choice: split, "train" or "validation", goes by whole games; None takes all. select chooses games and kinds of
         decision before batches are made, so that batches are full: a dict like {"type": "00a9", "dates": ("2024-01-01",
-        None), "kinds": ["call", "riichi"]}, see lib.train.selection. columns chooses columns, see lib.train.columns;
-        each batch has `row`, the numbers of its rows in the cache, and `game`, those of their games in games(), unless
-        it chooses others.
+        None), "kinds": ["call", "riichi"], "gids": […], "games": function}, see parse() in selection.py beside this
+        file. The kinds are turn, call and riichi, of which a row has exactly one, and chi, pon, kan and win, which say
+        what could be done. columns chooses columns, see lib.train.columns; each batch has `row`, the numbers of its
+        rows in the cache, and `game`, those of their games in games(), unless it chooses others.
 
         Sharing: each `rank` of `world` ranks gets as many rows as the others, and no row of another. Each `worker` of
         `num_workers` reads only its own part of its rank's rows; if the workers are asked in turn, they give all
