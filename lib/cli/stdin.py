@@ -54,6 +54,7 @@ def _stdin_ids(lines):
     if script.sys.stdin.isatty():
         script.say("type game ids, one a line; Ctrl-D ends")
     for line in _stdin_lines():
+        line = line and line.lstrip("\ufeff")  # as some editors of Windows begin a file
         found = line and gid.parse(line)
         if found or line is None:
             lines.good += bool(found)

@@ -69,7 +69,7 @@ def take_in_renamed(work, manifest, name):
             raise
         return None, f"damaged or still being copied: {streams.damages(e)}"
     if not logfile.is_whole(data):
-        return None, "an incomplete log"
+        return None, "not a whole log, or not a log at all: replace it or move it away"
     temporary = files.write_aside(workdir.xml(work, game), data)
     with manifest.locked() as append:
         outcome, news = place.put(work, manifest, game, data, hashlib.sha256(data).hexdigest(), temporary)

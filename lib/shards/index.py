@@ -129,7 +129,7 @@ def check(work, latest):
         except reading.Damaged:
             return f"lists rows of {name}, which is gone or damaged"
         except (OSError, ValueError) as e:
-            return f"lists rows of {name}, which cannot be read: {e}"
+            return f"lists rows of {name}, which cannot be read: {getattr(e, 'strerror', None) or e}"
     return None
 
 

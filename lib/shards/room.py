@@ -33,16 +33,17 @@ def forecast(work, records, downloads, delay, layout, quiet=False):
     fits, seconds = need[layout] <= free, round(downloads * delay)
     if fits and (quiet or seconds < _LONG):
         return None
-    text = (f"{wording.count(games, 'game')} to come: {units.duration(seconds)} to download (DELAY={delay:g}), "
-            f"{units.size(logs)} of logs, {units.size(need[layout] - logs)} of rows (SHARD_LAYOUT={layout}); "
-            f"{units.size(free)} free")
+    download = f"{units.duration(seconds)} to download (DELAY={delay:g}), {units.size(logs)} of logs, "
+    text = (f"{wording.count(games, 'game')} to come: {download if downloads else ''}"
+            f"{units.size(need[layout] - logs)} of rows (SHARD_LAYOUT={layout}); {units.size(free)} free")
     if fits:
         return text
+    text += ": too little, the run stops when the disk is full"
     if need["parquet"] > free:
-        return f"{text}: too little"
+        return text
     again = [f"{name}={settings.get(name)}" for name in ("YEAR", "IDS", "MAX_NEW") if settings.get(name)]
     command = wording.make(work, " ".join(["run", *again, "SHARD_LAYOUT=parquet"]))
-    return f"{text}: too little. As parquet it takes {units.size(need['parquet'])} in all: {command}"
+    return f"{text}. As parquet it takes {units.size(need['parquet'])} in all: {command}"
 
 
 def _average(numbers, default):

@@ -44,6 +44,8 @@ def must_exist(work):
     """Raise Problem if there is no such work directory, or if it has another format; OSError."""
     if not os.path.isdir(work):
         raise Problem(f"{work}: no such work directory")
+    if os.path.exists(os.path.join(work, MARKER)):
+        raise Problem(f"{work} is a folder of a work directory: name {os.path.dirname(os.path.abspath(work))}")
     read(work)
 
 

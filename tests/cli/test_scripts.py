@@ -360,8 +360,11 @@ def test_a_log_whose_name_differs_in_capitals_only_is_not_removed_where_both_are
     assert removed == [other] and os.path.exists(own)  # what the test removed itself
 
 
+NOT_WHOLE = "not a whole log, or not a log at all: replace it or move it away"
+
+
 @pytest.mark.parametrize(("data", "why"), [
-    (b"<mjloggm><GO/>", "an incomplete log"), (b"a page", "an incomplete log"), (b"", "an incomplete log"),
+    (b"<mjloggm><GO/>", NOT_WHOLE), (b"a page", NOT_WHOLE), (b"", NOT_WHOLE),
     (gzip.compress(log(1), mtime=0)[:40], "damaged or still being copied: .*"),
     (log(1, rows=9), f"another log of {A} is here already")], ids=range(5))
 def test_what_only_has_the_name_of_a_log_stays_where_it_is(work, data, why):

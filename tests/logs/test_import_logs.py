@@ -143,7 +143,7 @@ def test_the_logs_of_both_kinds_of_database_are_taken_in(work, tmp_path, schema,
     (tmp_path / "db").write_bytes(wrap((tmp_path / "db").read_bytes()))
     before = tree(tmp_path)
     done = Done(work, tmp_path / "db")
-    assert done.ids == [A, game(4)] and not done.told
+    assert done.ids == [A, game(4)] and [line[::2] for line in done.told] == [("empty", "2 rows without a log")]
     assert {path: data for path, data in tree(tmp_path).items() if not path.startswith("work")} == {
         path: data for path, data in before.items() if not path.startswith("work")}
 
@@ -172,7 +172,7 @@ def test_lists_of_links_are_kept_for_the_next_run_and_known_games_are_not(work, 
     (tmp_path / "links" / "scc20240101.html.gz").write_bytes(gzip.compress(f'<a href="?log={game(6)}">'.encode()))
     done = script("import-logs", "--work", work, tmp_path / "links")
     assert done.returncode == 0 and done.stdout == ""
-    told = "import-logs: the lists name 4 games not here yet; if you do not want them, delete "
+    told = "import-logs: the lists name 4 games not here yet; if you do not want them, first delete "
     assert done.stderr.endswith(f"{told}{work}/{workdir.LINKS}; to download them: make run WORK={work}\n")
     assert "a.txt: a list that names 3 games" in done.stderr
     assert "scc20240101.html.gz: one of Tenhou's own lists" in done.stderr

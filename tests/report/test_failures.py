@@ -20,5 +20,8 @@ def test_the_most_frequent_come_first_and_the_rest_is_counted():
 
 def test_what_differs_is_left_out_and_so_is_the_hand():
     assert line("east 2, honba 1: goes on after its end", "hand 7: goes on after its end") == "2 goes on after its end"
-    assert line("incomplete: no owari", "incomplete: no hands") == "2 incomplete: …"
+    assert line("incomplete: no owari", "incomplete: no hands") == (
+        "1 incomplete: no owari, 1 incomplete: no hands")
+    unended = [f"incomplete: {hand} has no end" for hand in ("east 1, honba 0", "south 1, honba 2")]
+    assert line(*unended) == "2 incomplete: …"
     assert line("hand 3 of 9: draw by seat 2 out of turn") == "1 … out of turn"

@@ -238,7 +238,7 @@ def test_full_begins_with_the_lines_of_the_plain_counts(work):
     event(work, 3, status="failed", error="hand 3: engine refuses chi by seat 1", stage="encode")
     plain = full(work, "--work", work)
     assert plain == "encoded : 2\nfailed : 1\ngames : 3\nrows : 7\n" and full(work).startswith(plain)
-    assert "\n        1  engine refuses …\n" in full(work)
+    assert "\n        1  doubtful: engine refuses …\n" in full(work)
 
 
 def test_an_empty_work_directory_is_all_zeros_and_one_that_is_not_there_is_told(tmp_path):

@@ -42,7 +42,8 @@ def test_games_that_do_not_fit_are_told_with_a_command_by_which_they_would(disk,
     disk(80 * 10**9)
     monkeypatch.setenv("YEAR", "2024")
     told = ("172900 games to come: 10 d 00 h to download (DELAY=5), 2.4 GB of logs, 803 GB of rows "
-            "(SHARD_LAYOUT=dense); 80.0 GB free: too little. As parquet it takes 8.4 GB in all: ")
+            "(SHARD_LAYOUT=dense); 80.0 GB free: too little, the run stops when the disk is full. As parquet it takes "
+            "8.4 GB in all: ")
     for work, more in (("/w", " WORK=/w"), (f"{settings.ROOT}/data/x", " WORK=data/x"),
                        (f"{settings.ROOT}/data/tenhou/", "")):
         for quiet in (False, True):
@@ -53,7 +54,8 @@ def test_games_that_do_not_fit_are_told_with_a_command_by_which_they_would(disk,
 def test_the_smaller_layout_is_not_named_where_it_does_not_fit_either(disk):
     disk(10**9)
     for layout in ("dense", "parquet"):
-        assert room.forecast("w", [], 172_800, 5, layout).endswith(f"(SHARD_LAYOUT={layout}); 1.0 GB free: too little")
+        assert room.forecast("w", [], 172_800, 5, layout).endswith(
+            f"(SHARD_LAYOUT={layout}); 1.0 GB free: too little, the run stops when the disk is full")
 
 
 def test_what_the_games_that_are_there_took_is_the_measure_once_there_are_enough(disk):

@@ -588,7 +588,8 @@ def test_rooms_whose_games_cannot_be_encoded_are_told_before_they_are_asked_for(
     told = [line.removeprefix("extract-ids: ROOMS: games of ") for line in script(
         "extract-ids", tmp_path / "page.html", "--rooms", "00a9 00b9 00af 0841 00e1").stderr.splitlines()]
     assert told[:-1] == ["00b9 can be downloaded but not encoded: three players",
-                         "00af can be downloaded but not encoded: no red fives, no open tanyao"]
+                         "00af can be downloaded but not encoded: no red fives, no open tanyao",
+                         "0841 can be downloaded but not encoded: custom rules"]
     assert "0 ids" in told[-1]
 
 

@@ -40,6 +40,7 @@ def proxy(answer):
 
 def fetch(tmp_path, variable, address, **settings):
     settings = {"DELAY": "0", "TENHOU_URL": NOBODY, variable: address, **settings}
+    (tmp_path / "w").mkdir(exist_ok=True)
     return script("fetch-paipu", "--work", tmp_path / "w", *GAMES, settings=settings)
 
 

@@ -47,4 +47,4 @@ def test_what_needs_a_place_in_the_tree_says_so_in_a_line(tree, tmp_path):
         f"demo: {tmp_path}/tree/data/demo cannot be made anew: start it in a copy of this tree that you may write in"]
     (tmp_path / "tree" / ".venv").unlink()
     done = tree("make", "setup")
-    assert done.returncode == 2 and f" may not write in {tmp_path}/tree: have its owner run make setup" in done.stderr
+    assert done.returncode == 2 and f" cannot write in {tmp_path}/tree; have its owner run: {tmp_path}" in done.stderr
