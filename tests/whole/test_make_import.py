@@ -75,7 +75,7 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
         listed, *told = first.stderr.splitlines()
         assert listed.endswith("my games.txt: a list that names 50 games"), listed
         assert told == ["import-logs: 75 imported, 0 duplicates, 225 here already",
-                        "import-logs: the lists name 5 games not here yet; if you do not want them, delete "
+                        "import-logs: the lists name 5 games not here yet; if you do not want them, first delete "
                         f"{work}/game_ids_imported.txt; to download them: make run WORK={work}"]
         assert "left to download : 5" in make("status", f"WORK={work}").stdout
         run = make("run", f"WORK={work}", *words)

@@ -61,7 +61,7 @@ def test_what_a_proxy_does_not_pass_on_ends_the_run_soon_and_is_held_against_no_
         done = fetch(tmp_path, "ALL_PROXY", f"http://me:secret@{where}", TENHOU_URL=NOBODY.replace("http", scheme))
     assert done.returncode == 1 and len(asked) == 5 and no_event(tmp_path), done.stderr
     *_, last = done.stderr.splitlines()
-    assert last.startswith("fetch-paipu: 127.0.0.1: 5 requests in a row without success, the last for ")
+    assert last.startswith("fetch-paipu: 127.0.0.1: 5 requests in a row failed, the last for ")
     assert f"the proxy http://{where} (from ALL_PROXY): {why}" in last and "secret" not in done.stderr
 
 
