@@ -135,7 +135,7 @@ def test_a_check_on_two_hosts_says_what_a_local_one_says_and_repairs(work, games
     assert sorted(spread.stdout.splitlines()) == sorted(alone.stdout.splitlines())
     assert TABLE.format(10, 1, 1, 1) in spread.stdout and spread.returncode == alone.returncode == 2
     repaired = make("check", f"WORK={work}", *SPREAD, "PIECE=2", "REPAIR=1", settings=hosts)
-    assert "verify-xml: 1 corrupt files are in trash/ now" in repaired.stdout
+    assert "verify-xml: 1 corrupt file moved to trash/" in repaired.stdout
     assert not (work / "xml" / f"{sorted(games)[3]}.txt").exists()
     assert Manifest(work).latest[sorted(games)[3]]["status"] == "corrupt"
 
@@ -229,7 +229,7 @@ def test_a_job_that_slurm_refuses_is_told(work, cluster):
     script("adopt-xml", "--work", work)
     done = script("distribute", "--work", work, "encode-batch", "--queued",
                   settings={**cluster[0], "DISTRIBUTE": "slurm", "SBATCH": "--partition=nowhere"})
-    assert done.returncode == 1 and "sbatch took no job" in done.stderr and not list(work.glob(".tmp-*"))
+    assert done.returncode == 1 and "sbatch accepted no job" in done.stderr and not list(work.glob(".tmp-*"))
 
 
 @needs_ssh
@@ -254,7 +254,7 @@ def test_the_commands_of_the_readme_run_on_two_hosts(work, hosts):
         assert done.returncode == 0, done.stdout
         shown.append(done.stdout)
     ((_, lines),) = transcripts(EXAMPLES["probe-fs"])
-    assert len(shown) == 2 and list(map(shape, shown[0].splitlines())) == list(map(shape, lines))
+    assert len(shown) == 2 and sorted(map(shape, shown[0].splitlines())) == sorted(map(shape, lines))
 
 
 @pytest.mark.parametrize(("settings", "word"), [
@@ -303,7 +303,7 @@ def test_a_tool_that_is_not_there_is_named(work, tmp_path, settings, tool):
     (tmp_path / "bin" / "python3").symlink_to(sys.executable)
     settings = settings | {"PATH": f"{tmp_path}/bin"}
     done = script("distribute", "--work", work, "encode-batch", "--queued", settings=settings)
-    assert done.returncode == 1 and f"no `{tool}` here" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert done.returncode == 1 and f"{tool} is not installed here" in done.stderr and done.stderr.count("\n") == 1
     assert not list(work.glob(".tmp-*"))
 
 
@@ -342,7 +342,7 @@ def test_a_machine_without_the_python_of_this_tree_fails(work, tmp_path, monkeyp
     python.unlink()
     python.symlink_to("/not/installed/here")
     done = subprocess.run(there, capture_output=True, text=True, env=environment(), stdin=subprocess.DEVNULL)
-    assert done.returncode == 255 and f"no {python}" in done.stderr
+    assert done.returncode == 255 and f"{python} is not there" in done.stderr
     assert not spread.command("verify-xml", [], str(work))[2].count(str(python))  # it is not here either
 
 
