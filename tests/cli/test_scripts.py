@@ -91,6 +91,7 @@ def test_make_help_is_the_same_in_every_locale(odd):
     assert make("help", settings=odd).stdout == make("help").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", ODD)
 def test_data_is_the_same_with_optimised_bytecode_and_in_every_locale(tmp_path, logs, odd):
     """Names of players, words of a log, and the name of the work directory are not ASCII."""

@@ -109,6 +109,7 @@ def test_of_several_that_make_one_at_the_same_time_all_have_the_same_id(tmp_path
         identity.must_be_here(work, "cache", "xml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["before", "after"])
 def test_killed_at_any_call_while_it_is_made_the_next_run_goes_on(tmp_path, what):
     """Each call of the making that changes a file, one after the other."""

@@ -144,6 +144,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", BOMBS)
 def test_what_unpacks_to_too_much_is_passed_over_and_the_rest_is_taken(tmp_path, what):
     (tmp_path / "logs").mkdir()

@@ -15,6 +15,8 @@ from machines import until
 from lib.cli import settings
 from lib.store import locks
 
+pytestmark = pytest.mark.slow
+
 NOW = str(datetime.datetime.now(settings.JAPAN).year)
 # with these words, or parts of one argument, a tool of macOS fails, or means something else
 GNU_ONLY = {

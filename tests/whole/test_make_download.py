@@ -431,6 +431,7 @@ def test_the_lists_of_a_running_year_are_looked_at_once_in_twenty_minutes(tmp_pa
     assert len(cache(work)) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ahead", "grows"), [(600, False), (3600, True), (10 * 365 * 86400, True)])
 def test_lists_that_are_dated_in_the_future_are_brought_up_to_date_all_the_same_but_not_too_often(
         tmp_path, ahead, grows):

@@ -11,6 +11,8 @@ from test_hostile import reply, server
 
 from lib.download import proxies
 
+pytestmark = pytest.mark.slow
+
 GAMES = [game(n) for n in range(7)]
 
 

@@ -11,7 +11,7 @@ from support import game, log
 MOUNT = 'mount --bind . . && mount -o remount,ro,bind . && cd "$PWD" && exec "$@"'
 READ_ONLY = "unshare", "--mount", "bash", "-c", MOUNT, "bash"
 can = shutil.which("unshare") and not subprocess.run([*READ_ONLY, "true"], cwd="/tmp", capture_output=True).returncode
-pytestmark = pytest.mark.skipif(not can, reason="mounts need rights that are missing here")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not can, reason="mounts need rights that are missing here")]
 
 
 @pytest.fixture
