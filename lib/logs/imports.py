@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import os
 import re
-import time
 import typing
 
 from ..store import files, gid, wording, workdir
@@ -20,6 +19,7 @@ _MANY = 1000  # logs in a batch
 _MUCH = 1 << 25  # bytes in a batch
 _SYNCERS = 4  # threads
 _SOURCE_LIMIT = 500  # characters
+_NO_DATE = "00010101"  # readers of the cache can still take it for a date
 _LINKS_LIMIT = 1_000_000  # ids that are kept in memory
 _INDEX = re.compile(r"sc[a-f][0-9]{8,10}\.[a-z.]+")  # Tenhou's own lists
 _HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.I)
@@ -189,7 +189,8 @@ def note_links(work, manifest, links):
 
 
 def _made_id(data, sha256):
-    """An id for a log that has none: today's date, the log's table type and lobby, and the beginning of its hash."""
+    """An id for a log that has none: a date that no game has, because a log does not tell when it was played; the log's
+    table type and lobby; and the beginning of its hash."""
     found = _GO.search(data)
     kind, lobby = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
-    return f"{time.strftime('%Y%m%d', time.gmtime())}gm-{kind & 0xFFFF:04x}-{lobby:04d}-{sha256[:8]}"
+    return f"{_NO_DATE}gm-{kind & 0xFFFF:04x}-{lobby:04d}-{sha256[:8]}"
