@@ -3,12 +3,23 @@
 Nothing but the report needs matplotlib, and only this module imports it.
 """
 
+import atexit
 import io
+import logging
+import os
 import re
+import shutil
+
+_BEFORE = os.environ.get("MPLCONFIGDIR")
+logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it would tell if it could not keep its list of fonts
 
 import matplotlib
 from matplotlib import dates, ticker
 from matplotlib.figure import Figure
+
+if os.environ.get("MPLCONFIGDIR") != _BEFORE:  # it made a directory, because it cannot write in the home directory
+    shutil.rmtree(os.environ["MPLCONFIGDIR"], ignore_errors=True)
+    atexit.unregister(shutil.rmtree)  # it would do so only at the end of Python, to which scripts do not come
 
 # stand-ins for the page's colours: what matplotlib writes as these becomes var(--ink), var(--grid), var(--c0) …
 _INK, _GRID = "#010100", "#010101"

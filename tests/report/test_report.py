@@ -289,6 +289,19 @@ def test_the_settings_of_the_user_s_matplotlib_change_nothing(drawn_once):
 
 
 @drawn
+def test_a_home_directory_in_which_matplotlib_cannot_write_is_no_matter(work, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "tmp").mkdir()
+    put_rows(work, 1)
+    done = script("report", "--work", work, settings={
+        "HOME": f"{tmp_path}/file", "TMPDIR": f"{tmp_path}/tmp", "MPLCONFIGDIR": "", "XDG_CONFIG_HOME": "",
+        "XDG_CACHE_HOME": ""})
+    assert done.returncode == 0 and done.stderr.splitlines() == [
+        f"report: reading {work} and drawing; a large cache takes a minute"]
+    assert os.listdir(tmp_path / "tmp") == []
+
+
+@drawn
 def test_an_index_that_cannot_be_read_is_told_on_the_page(work):
     put_rows(work, 1)
     with open(os.path.join(work, "cache", "index.json"), "w") as f:
