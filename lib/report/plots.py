@@ -25,7 +25,7 @@ if os.environ.get("MPLCONFIGDIR") != _BEFORE:  # it made a directory, because it
 _INK, _GRID = "#010100", "#010101"
 SERIES = [f"#02000{i}" for i in range(8)]
 _SIZE = 4, 2.3  # inches of 72 units: as wide as a card on a page of 360 pixels, so that letters of 10 are 10 pixels
-_TICKS = 5  # months that are named below a plot; years are shorter
+_TICKS = 4  # months that are named below a plot; years are shorter
 _YEARS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # steps between them
 _PARAMETERS = {
     "svg.fonttype": "none", "text.parse_math": False, "font.size": 10,
@@ -90,7 +90,7 @@ def calendar_ticks(steps):
     """The places of some of the growing `steps`, months like 2024-01 or years like 2024, to be named below a plot: at
     even steps, from a January on."""
     numbers = [12 * int(step[:4]) + int(step[5:] or 1) - 1 for step in steps]
-    most = _TICKS if any(step[5:] for step in steps) else _TICKS + 3
+    most = _TICKS if any(step[5:] for step in steps) else 2 * _TICKS
     for width in (1, 2, 3, 6, *(12 * years for years in _YEARS)):
         places = [i for i, n in enumerate(numbers) if n % width == 0]
         if len(places) <= most:
@@ -109,7 +109,7 @@ def stacked(steps, series):
             below = [a + b for a, b in zip(below, counts, strict=True)]
         ticks = calendar_ticks(steps)
         axes.set_xticks(ticks, [steps[i] for i in ticks])
-        axes.set_xlim(min(-0.6, len(steps) / 2 - 6), max(len(steps) - 0.4, len(steps) / 2 + 5))
+        axes.set_xlim(min(-0.6, len(steps) / 2 - 3), max(len(steps) - 0.4, len(steps) / 2 + 2))
         axes.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
         axes.figure.legend(loc="outside upper left")
 
