@@ -13,6 +13,7 @@ in any Python as the package paipu_cache: `from paipu_cache.train.reader import 
 import bisect
 import hashlib
 import os
+import warnings
 
 import numpy as np
 
@@ -142,8 +143,9 @@ class Cache:
 
     def n_batches(self, size, split=None, drop_last=False, select=None, world=1):
         """How many batches of `size` rows an epoch has for each rank."""
-        _, n = plan.share(self.count(split, select), 0, world)
-        return n // size if drop_last else -(-n // size)
+        if size < 1 or world < 1:
+            raise ValueError("size and world must be at least 1")
+        return plan.batches(plan.share(self.count(split, select), 0, world)[1], size, drop_last)
 
     def batches(self, size, seed=0, epoch=0, split=None, drop_last=False, start=0, worker=0, num_workers=1,
                 window=65536, permute_suits=False, select=None, columns=None, rank=0, world=1, ordered=False,
@@ -170,6 +172,10 @@ class Cache:
         Resuming: give epoch, and as `start` the number of batches that this rank has seen, over all its workers. The
         rest of the epoch follows, with the same number of workers or, if `ordered`, any number.
 
+        Nothing to give: if an epoch has no batch at all, because no row is chosen or too few, a warning says so. A
+        select that can match nothing in any cache, like the type "a9", raises ValueError, and so does a start beyond
+        the end.
+
         Form: `ragged` gives tokens and scalars without padding, and cu_seqlens, which says where each row begins. `cut`
         pads no further than the longest row of the batch. `bucket` makes batches of rows of similar length. Rows have
         118 tokens on average, 246 at most. permute_suits exchanges manzu, pinzu and souzu at random, row by row:
@@ -183,7 +189,14 @@ class Cache:
         names = cols.chosen(columns, ragged)
         chosen, counts, kinds = self._select(split, select)
         pieces = plan.shuffled(plan.pieces(self._table, chosen, counts), seed, epoch)
-        begin, n = plan.share(int(pieces[:, 2].sum()), rank, world)
+        found = int(pieces[:, 2].sum())
+        begin, n = plan.share(found, rank, world)
+        batches = plan.batches(n, size, drop_last)
+        if start >= batches + num_workers:  # a worker alone may count up to the batches that others would have given
+            raise ValueError(f"start={start}: an epoch has only {batches} batches")
+        if not batches:
+            warnings.warn(f"{self.path}: an epoch has no batch: split={split!r}, select={select!r} choose {found} of "
+                          f"{len(self)} rows; size={size}, world={world}, drop_last={drop_last}", stacklevel=2)
         first, step = start + worker, num_workers
         if not ordered:
             which, first = plan.taken(start, worker, num_workers)
