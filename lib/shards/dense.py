@@ -1,4 +1,4 @@
-"""The dense layout of a shard: an .npy file for each array of lib.rows.schema, to be mapped with np.load.
+"""The dense layout of a shard: an .npy file for each array of paipu_cache.rows.schema, to be mapped with np.load.
 
 It can be read with nothing of this tree. index.json says which rows of a shard are live; the others are stale, which
 means that their games have been encoded again elsewhere. In a cache that has only dense shards:

@@ -1,13 +1,14 @@
 """Reading the cache for training: rows by number, or in shuffled batches that several workers and machines can share.
 
+    from paipu_cache.train.reader import Cache
+
     cache = Cache("data/tenhou/cache")
-    cache[0], cache[10:20], cache[[5, 3, 8]]     # dicts of numpy arrays, see lib.rows.schema
+    cache[0], cache[10:20], cache[[5, 3, 8]]     # dicts of numpy arrays, see paipu_cache.rows.schema
     for rows in cache.batches(1024, seed=1, epoch=0, split="train"):
         rows["tokens"], rows["action_mask"], rows["labels"]
 
 It needs numpy, and pyarrow if a shard has the layout parquet. `pip install '/path/to/this/tree[parquet]'` installs it
-in any Python as the package paipu_cache: `from paipu_cache.train.reader import Cache`. In this tree, with
-.venv/bin/python, it is `from lib.train.reader import Cache`.
+in any Python as the package paipu_cache. In this tree, with .venv/bin/python, the package is called lib.
 """
 
 import bisect
@@ -162,8 +163,8 @@ class Cache:
         decision before batches are made, so that batches are full: a dict like {"type": "00a9", "dates": ("2024-01-01",
         None), "kinds": ["call", "riichi"], "gids": […], "games": function}, see parse() in selection.py beside this
         file. The kinds are turn, call and riichi, of which a row has exactly one, and chi, pon, kan and win, which say
-        what could be done. columns chooses columns, see lib.train.columns; each batch has `row`, the numbers of its
-        rows in the cache, and `game`, those of their games in games(), unless it chooses others.
+        what could be done. columns chooses columns, see paipu_cache.train.columns; each batch has `row`, the numbers of
+        its rows in the cache, and `game`, those of their games in games(), unless it chooses others.
 
         Sharing: each `rank` of `world` ranks gets as many rows as the others, and no row of another. Each `worker` of
         `num_workers` reads only its own part of its rank's rows; if the workers are asked in turn, they give all

@@ -23,8 +23,7 @@ A small net, trained in as few lines as it takes:
             losses.append(loss.item())
         print(epoch, sum(losses) / len(losses))
 
-`pip install '/path/to/this/tree[parquet,torch]'` installs it with PyTorch: `from paipu_cache.train.torch import
-Batches`.
+`pip install '/path/to/this/tree[parquet,torch]'` installs paipu_cache with PyTorch.
 """
 
 import contextlib
