@@ -3,6 +3,7 @@
 import itertools
 import json
 import multiprocessing
+import os
 import pickle
 import shutil
 import subprocess
@@ -270,6 +271,30 @@ def test_a_shard_that_went_is_said(tmp_path, work):
         c[-1]
     with pytest.raises(CacheError, match="meta"):  # opened only now: it is told when the shard is asked for
         Cache(tmp_path / "cache")[-1]
+
+
+@pytest.mark.parametrize("size", [0, 60, 5000])
+def test_an_array_that_was_cut_short_is_told_with_its_sizes_and_what_to_do(tmp_path, played, size):
+    make.add_shard(str(tmp_path), "dense", played[:2])
+    path = tmp_path / "cache" / "shard_00000" / "action_mask.npy"
+    whole = path.stat().st_size
+    os.truncate(path, size)
+    cache = Cache(tmp_path / "cache")
+    for ask in (lambda: cache[0], lambda: cache.count(select={"kinds": "call"})):
+        with pytest.raises(CacheError) as told:
+            ask()
+        assert str(told.value) == (
+            f"shard_00000: action_mask.npy is cut short: it should have {whole} bytes, and has {size}; "
+            f"what mends it is told by: make check WORK={tmp_path} (or, if that finds nothing, with DEEP=1)")
+
+
+def test_an_array_with_fewer_rows_than_its_shard_is_not_read(tmp_path, played):
+    make.add_shard(str(tmp_path), "dense", played[:2])
+    path = tmp_path / "cache" / "shard_00000" / "labels.npy"
+    labels = np.load(path)
+    np.save(path, labels[:-1])
+    with pytest.raises(CacheError, match=rf"labels.npy has {len(labels) - 1} rows; meta.json says {len(labels)}; what"):
+        Cache(tmp_path / "cache")[0]
 
 
 @pytest.mark.parametrize("wrong", [{"size": 0}, {"size": 1, "worker": 1}, {"size": 1, "start": -1}])
