@@ -260,6 +260,9 @@ def test_what_is_no_cache_is_said(tmp_path, work):
         Cache(tmp_path)
     with pytest.raises(CacheError, match="folder cache/"):
         Cache(work)
+    (tmp_path / "link").symlink_to("away")
+    with pytest.raises(CacheError, match=f"it is a link to {os.path.realpath(tmp_path)}/away, and nothing is there"):
+        Cache(tmp_path / "link")
 
 
 def test_a_shard_that_went_is_said(tmp_path, work):
