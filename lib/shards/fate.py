@@ -4,7 +4,8 @@
 def of(record):
     """What has become of a game with this current record (None: it has none), as the end of a sentence about it."""
     if record is None:
-        return "is unknown here: its log was never downloaded or imported"
+        return ("is unknown here: its log was never downloaded (make run IDS=<file with the id>) or imported "
+                "(make import FROM=<file>)")
     status, error = record.get("status"), record.get("error")
     if status == "encoded":
         return f"is encoded: {record.get('n_samples')} rows in {record.get('shard')}"

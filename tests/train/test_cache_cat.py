@@ -118,7 +118,8 @@ def test_one_game_by_its_gid(work, printed):
     assert run(work, "--gid", gid) == [r for r in printed if r["gid"] == gid]
     error = run(work, "--gid", "2001010101gm-00a9-0000-00000000", status=1)
     assert error == ("cache-cat: 2001010101gm-00a9-0000-00000000 has no rows in the cache: it is unknown here: "
-                     "its log was never downloaded or imported\n")
+                     "its log was never downloaded (make run IDS=<file with the id>) or imported (make import "
+                     "FROM=<file>)\n")
 
 
 @pytest.fixture
