@@ -81,7 +81,7 @@ purge: venv settings  ## empty trash/, where repair and compaction move files; a
 	@bin/with-lock $(QUIET) -- bin/empty-trash $(QUIET)
 
 demo: export MAKE := $(MAKE)
-demo: settings  ## show the whole pipeline on self-played games in data/demo, no network needed; under a minute
+demo: settings  ## show the whole pipeline on self-played games, in data/demo or WORK, no network needed; under a minute
 	@bin/demo
 
 train-demo: venv settings  ## train a small policy on the cache for three minutes, to see that it learns

@@ -85,7 +85,7 @@ def test_readme_and_help_say_the_same_of_how_long_the_demo_takes():
 
 
 def test_the_last_lines_of_the_demo_can_be_pasted(tmp_path):
-    steps = re.findall(r'^echo "(make .*)"$', (ROOT / "bin" / "demo").read_text(), re.M)
+    steps = re.findall(r'^echo "(make .* WORK=data/.*)"$', (ROOT / "bin" / "demo").read_text(), re.M)
     assert [step.split()[1] for step in steps] == ["import", "run", "run"]
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / f"{GAME}.mjlog").write_bytes(selfplay.play(3, hanchan=False))

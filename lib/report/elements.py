@@ -20,16 +20,17 @@ body { margin: 0 auto; padding: 1rem clamp(.7rem, 3vw, 2rem) 3rem; max-width: 90
 h1 { font-size: 1.4rem; margin: .3rem 0 } h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem }
 p, figcaption small, dt { color: var(--soft); margin: .2rem 0 }
 dl, .grid { display: grid; gap: .8rem; margin: 0 } dl { grid-template-columns: 1fr 1fr; margin-top: 1rem }
-@media (min-width: 44rem) { dl { grid-template-columns: repeat(4, 1fr) } .grid { grid-template-columns: 1fr 1fr }
-  .grid > :last-child:nth-child(odd) { grid-column: span 2 } }
-@media (min-width: 72rem) { .grid { grid-template-columns: repeat(3, 1fr) }
-  .grid > :last-child:nth-child(odd) { grid-column: auto } }
+@media (min-width: 44rem) { dl { grid-template-columns: repeat(4, 1fr) } .six { grid-template-columns: 1fr 1fr } }
+@media (min-width: 44rem) and (max-width: 71.99rem) {
+  .three figure { display: grid; grid-template-columns: 1fr 2fr; column-gap: 1rem; align-items: start }
+  .three figcaption { grid-row: span 2 } .three figcaption ~ * { grid-column: 2 } }
+@media (min-width: 72rem) { .grid { grid-template-columns: repeat(3, 1fr) } }
 @media (min-width: 96rem) { dl { grid-template-columns: repeat(8, 1fr) } }
 dl div, figure { background: var(--card); border-radius: .5rem; padding: .7rem .9rem; margin: 0; min-width: 0 }
 dd { margin: 0; font-size: 1.2rem; font-weight: 600; white-space: nowrap }
 dd small { font-size: .8rem; font-weight: 400; display: block; white-space: normal }
 figcaption { font-weight: 600; margin-bottom: .3rem } figcaption small { display: block; font-weight: 400 }
-svg { display: block; width: 100%; height: auto; max-width: 32rem; margin: 0 auto }
+svg { display: block; width: 100%; height: auto; max-width: 25rem; margin: 0 auto }
 table { border-collapse: collapse; width: 100%; font-size: .9rem } th { text-align: left; color: var(--soft) }
 th, td { padding: .25rem .5rem .25rem 0; vertical-align: top; border-bottom: 1px solid var(--grid); font-weight: 400 }
 .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums } summary { cursor: pointer }
@@ -75,8 +76,8 @@ def number(n):
 
 
 def grid(*figures):
-    """Figures side by side, as many in a row as there is room for; the rows are full if they are three or six."""
-    return f'<div class="grid">{"".join(figures)}</div>'
+    """Three or six figures side by side, as many in a row as there is room for and as give full rows."""
+    return f'<div class="grid {"three" if len(figures) == 3 else "six"}">{"".join(figures)}</div>'
 
 
 def figure(title, content, note="", numbers=(), head=()):

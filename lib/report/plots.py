@@ -3,25 +3,37 @@
 Nothing but the report needs matplotlib, and only this module imports it.
 """
 
+import atexit
 import io
+import logging
+import os
 import re
+import shutil
+
+_BEFORE = os.environ.get("MPLCONFIGDIR")
+logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it would tell if it could not keep its list of fonts
 
 import matplotlib
 from matplotlib import dates, ticker
 from matplotlib.figure import Figure
 
+if os.environ.get("MPLCONFIGDIR") != _BEFORE:  # it made a directory, because it cannot write in the home directory
+    shutil.rmtree(os.environ["MPLCONFIGDIR"], ignore_errors=True)
+    atexit.unregister(shutil.rmtree)  # it would do so only at the end of Python, to which scripts do not come
+
 # stand-ins for the page's colours: what matplotlib writes as these becomes var(--ink), var(--grid), var(--c0) …
 _INK, _GRID = "#010100", "#010101"
 SERIES = [f"#02000{i}" for i in range(8)]
-_SIZE = 5, 2.7  # inches of 72 units, which a page of 400 pixels shows at their size
-_TICKS = 6  # months that are named below a plot; years are shorter
+_SIZE = 4, 2.3  # inches of 72 units: as wide as a card on a page of 360 pixels, so that letters of 10 are 10 pixels
+_TICKS = 4  # months that are named below a plot; years are shorter
 _YEARS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # steps between them
 _PARAMETERS = {
     "svg.fonttype": "none", "text.parse_math": False, "font.size": 10,
     "axes.spines.top": False, "axes.spines.right": False,
     "axes.edgecolor": _INK, "axes.labelcolor": _INK, "xtick.color": _INK, "ytick.color": _INK, "text.color": _INK,
     "axes.grid": True, "axes.grid.axis": "y", "grid.color": _GRID, "grid.linewidth": 0.6,
-    "axes.axisbelow": True, "legend.frameon": False, "legend.fontsize": 9, "figure.constrained_layout.use": True,
+    "axes.axisbelow": True, "legend.frameon": False, "legend.fontsize": 10, "legend.handlelength": 1,
+    "figure.constrained_layout.use": True,
     "axes.facecolor": "none", "figure.facecolor": "none", "savefig.facecolor": "none",
 }
 
@@ -78,7 +90,7 @@ def calendar_ticks(steps):
     """The places of some of the growing `steps`, months like 2024-01 or years like 2024, to be named below a plot: at
     even steps, from a January on."""
     numbers = [12 * int(step[:4]) + int(step[5:] or 1) - 1 for step in steps]
-    most = _TICKS if any(step[5:] for step in steps) else _TICKS + 2
+    most = _TICKS if any(step[5:] for step in steps) else 2 * _TICKS
     for width in (1, 2, 3, 6, *(12 * years for years in _YEARS)):
         places = [i for i, n in enumerate(numbers) if n % width == 0]
         if len(places) <= most:
@@ -97,11 +109,11 @@ def stacked(steps, series):
             below = [a + b for a, b in zip(below, counts, strict=True)]
         ticks = calendar_ticks(steps)
         axes.set_xticks(ticks, [steps[i] for i in ticks])
-        axes.set_xlim(min(-0.6, len(steps) / 2 - 6), max(len(steps) - 0.4, len(steps) / 2 + 5))
+        axes.set_xlim(min(-0.6, len(steps) / 2 - 3), max(len(steps) - 0.4, len(steps) / 2 + 2))
         axes.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
-        axes.figure.legend(loc="outside upper left", ncols=2)
+        axes.figure.legend(loc="outside upper left")
 
-    return _plot(draw, 2.7 + 0.18 * -(-len(series) // 2))
+    return _plot(draw, _SIZE[1] + 0.2 * len(series))
 
 
 def columns(names, counts, colour, label="", every=1):
@@ -130,7 +142,7 @@ def ranking(names, counts, colour):
         axes.grid(axis="x")
         axes.grid(visible=False, axis="y")
         for y, (n, _) in enumerate(pairs):
-            axes.text(1.2 * max(n, 0.8), y, f"{n:,}", va="center", fontsize=9)
+            axes.text(1.2 * max(n, 0.8), y, f"{n:,}", va="center")
         axes.set_ylim(-0.6, len(pairs) - 0.4)
 
     return _plot(draw, 0.5 + 0.2 * len(names))

@@ -34,9 +34,15 @@ def tiles(pairs):
 # names of actions 0..53; a discard has the name of its tile
 ACTIONS = [tile(kind) for kind in range(34)] + [tile(9 * suit + 4, AKA) for suit in range(3)]
 ACTIONS += [_CALLS[number] for number in range(action.CHI, action.COUNT)]
-# key of a described row -> all texts that it can have, if they are few
+# a name for several actions -> their names; red fives and the place of the called tile make no difference to it
+GROUPS = {
+    "discard": ACTIONS[:action.CHI], "chi": ACTIONS[action.CHI:action.PON], "pon": ACTIONS[action.PON:action.ANKAN],
+    "kan": ACTIONS[action.ANKAN:action.KAKAN + 1], "win": ["ron", "tsumo"],
+}
+_ALL = list(dict.fromkeys([*ACTIONS, *GROUPS]))
+# key of a described row -> all texts that can be asked for, if they are few
 VALUES = {
-    "label": ACTIONS, "legal": ACTIONS, "round": [f"{wind} {n}" for wind in WINDS for n in range(1, 5)],
+    "label": _ALL, "legal": _ALL, "round": [f"{wind} {n}" for wind in WINDS for n in range(1, 5)],
     "asked": ["turn", "riichi", *(f"{what} by {who}" for what in ("discard", "kan") for who in SEATS[1:])],
 }
 

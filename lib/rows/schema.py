@@ -2,7 +2,9 @@
 
 Tokens are made in lib/rows/board.py, in the order of the table below. lib/rows/decisions.py decides which decisions of
 a log become rows, and lib/mahjong/legality.py what is legal. lib/rows/folded.py adds the scalars and the padding. All
-other code takes numbers and types from here.
+other code takes numbers and types from here; yours too, once paipu_cache is installed by pip (see README.md):
+
+    from paipu_cache.rows import schema
 
 ARRAYS of each row:
 

@@ -113,6 +113,7 @@ class Batch:
         self.tally["not in the manifest" if record is None else "settled before"] += 1
         if self._tell_settled and self.tally["not in the manifest"] + self.tally["settled before"] <= _SETTLED:
             self._say(f"{game} {fate.of(record)}{self._hint(game, record)}")
+            self.tally["unknown and named"] += record is None
         return False
 
     def _hint(self, game, record):

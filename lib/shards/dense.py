@@ -1,4 +1,4 @@
-"""The dense layout of a shard: an .npy file for each array of lib.rows.schema, to be mapped with np.load.
+"""The dense layout of a shard: an .npy file for each array of paipu_cache.rows.schema, to be mapped with np.load.
 
 It can be read with nothing of this tree. index.json says which rows of a shard are live; the others are stale, which
 means that their games have been encoded again elsewhere. In a cache that has only dense shards:
@@ -107,7 +107,7 @@ def rows(path, meta, wanted, names=tuple(schema.ARRAYS)):
     lib.rows.schema. Raises OSError, and ValueError when a file is damaged."""
     if len(wanted) and wanted[-1] - wanted[0] == len(wanted) - 1:
         wanted = slice(wanted[0], wanted[-1] + 1)  # faster than a list of numbers
-    found = {name: np.load(_file(path, name), mmap_mode="r")[wanted] for name in names if _is_there(meta, name)}
+    found = {name: _load(path, name, meta)[wanted] for name in names if _is_there(meta, name)}
     unknown = {name: np.full((len(found["labels"]), 4), schema.UNKNOWN, "<i4") for name in names if name not in found}
     return found | unknown
 
@@ -125,30 +125,45 @@ def read(path, meta, wanted):
 
 def masks(path, meta):
     """The action masks of all rows of a shard, (n_rows, 54). Raises as `rows` does."""
-    return np.load(_file(path, "action_mask"), mmap_mode="r")
+    return _load(path, "action_mask", meta)
+
+
+def _load(path, name, meta):
+    """An array of a shard, mapped. Raises OSError if the file cannot be read, and ValueError if it is damaged."""
+    shape, dtype = schema.ARRAYS[name]
+    try:
+        found = np.lib.format.open_memmap(_file(path, name), "r")
+    except Exception as e:  # on a damaged header numpy raises nearly anything, TokenError too
+        if isinstance(e, OSError) and e.errno not in (None, errno.EINVAL):  # these two tell of what was read
+            raise
+        raise ValueError(_why_unfit(path, name, meta, e)) from None
+    if found.dtype != dtype or found.shape[1:] != shape:
+        raise ValueError(f"{name}.npy has numbers of another type, or rows of another size, than {name} has")
+    if len(found) != meta["n_rows"]:
+        raise ValueError(f"{name}.npy has {len(found)} rows; meta.json says {meta['n_rows']}")
+    return found
+
+
+def _why_unfit(path, name, meta, error):
+    header, row_bytes = _header(name, meta["n_rows"])
+    found, whole = os.path.getsize(_file(path, name)), len(header) + meta["n_rows"] * row_bytes
+    if found < whole:
+        return f"{name}.npy is cut short: it should have {whole} bytes, and has {found}"
+    return f"{name}.npy cannot be understood: {error}"
 
 
 def damage(path, meta, deep=False):
     """What is wrong with the files of the shard in the directory `path`, compared with its `meta`, as text; None if
     nothing is. deep: read and hash them too. Raises OSError if one cannot be read."""
-    for name, (shape, dtype) in schema.ARRAYS.items():
+    for name in schema.ARRAYS:
         if not _is_there(meta, name) or (not deep and _is_as_written(path, name, meta["n_rows"])):
             continue
         try:
-            found = np.load(_file(path, name), mmap_mode="r")
-            as_said = found.shape == (meta["n_rows"], *shape) and found.dtype == dtype
+            found = _load(path, name, meta)
         except FileNotFoundError:
             return f"{name}.npy is gone"
-        except OSError as e:
-            if e.errno not in (None, errno.EINVAL):  # these two come from numpy or mmap, about what they have read
-                raise
-            return f"{name}.npy cannot be understood: {e}"
-        except Exception as e:  # on a damaged header numpy raises nearly anything, TokenError and BadZipFile too
-            return f"{name}.npy cannot be understood: {e}"
-        if not as_said:
-            if found.dtype != dtype or found.shape[1:] != shape:
-                return f"{name}.npy has numbers of another type, or rows of another size, than {name} has"
-            return f"{name}.npy has {len(found)} rows; meta.json says {meta['n_rows']}"
+        except ValueError as e:
+            return str(e)
         if deep and len(found) and _hash(_file(path, name), found) != meta.get("sha256", {}).get(name):
             return f"{name}.npy: its SHA-256 differs from meta.json"
     return None

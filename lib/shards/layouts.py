@@ -8,13 +8,14 @@
     needs                                         numpy                  pyarrow, which `make` installs when it is used
 
 SHARD_LAYOUT=parquet is for the shards that are written from now on. `make convert LAYOUT=parquet` (or dense) converts
-all that are there. bin/bench-cache measures both on rows of your own. lib.train.reader reads both; without it:
+all that are there. bin/bench-cache measures both on rows of your own. paipu_cache.train.reader reads both; without it:
 
     duckdb.sql("SELECT label, count(*) FROM 'data/demo/cache/shard_*/rows.parquet' GROUP BY label").fetchall()
     polars.scan_parquet("data/demo/cache/shard_*/rows.parquet").group_by("label").len().collect()
     datasets.load_dataset("parquet", data_files="data/demo/cache/shard_*/rows.parquet", split="train")
 
-These read all rows of a shard, also stale ones: run `make compact` before. For dense shards see lib.shards.dense.
+These read all rows of a shard, also stale ones: run `make compact` before. For dense shards see dense.py
+beside this file.
 """
 
 from . import dense, parquet

@@ -2,7 +2,7 @@
 bytes. It has these columns:
 
     gid             string     the game
-    hand            uint8      these three as in `origin` of lib.rows.schema
+    hand            uint8      these three as in `origin` of paipu_cache.rows.schema
     seat            uint8
     step            uint16
     tokens          binary     five bytes a token, without padding
@@ -16,8 +16,8 @@ bytes. It has these columns:
 
 To numpy, the tokens of a row are np.frombuffer(row["tokens"], np.uint8).reshape(-1, 5). The scalars of the schema are
 not stored: they follow from tokens and points. The rows are in the order of the games in meta.json. A row group has
-whole games, some 2,048 rows. lib.train.reader makes of them, bit for bit, the same arrays as of a dense shard. pyarrow
-is imported only when a shard of this layout is read or written, so that nobody else needs it.
+whole games, some 2,048 rows. paipu_cache.train.reader makes of them, bit for bit, the same arrays as of a dense shard.
+pyarrow is imported only when a shard of this layout is read or written, so that nobody else needs it.
 
 Other programs read these files too, but all rows of a shard, also stale ones, whose games have been encoded again
 elsewhere: run `make compact` before. How often each action was taken, with DuckDB, Polars and `datasets`:

@@ -241,12 +241,8 @@ def is_ours(info):
 
 def sha256(path):
     """The sha256 of a regular file's bytes, as hex; raises OSError as open_regular does."""
-    with open_regular(path) as f:
-        return hashlib.file_digest(f, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256(f)
-
-
-def _sha256(f):  # Python 3.10
     digest = hashlib.sha256()
-    while chunk := f.read(1 << 20):
-        digest.update(chunk)
+    with open_regular(path) as f:
+        while block := f.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()

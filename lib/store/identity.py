@@ -74,6 +74,8 @@ def begin(work, contents):
     known = next(filter(None, (_marker(work, folder) for folder in FOLDERS)), None) or uuid.uuid4().hex
     # if two processes begin at the same time, the first folder decides; format.json comes last, when all is done
     for folder in FOLDERS:
+        if leads_nowhere(os.path.join(work, folder)):
+            raise Problem(_not_mounted(work, folder, ""))
         files.make_dirs(os.path.join(work, folder))
         files.sweep(os.path.join(work, folder))
         known = _mark(work, folder, known)
@@ -128,8 +130,17 @@ def _names(path):
         return set()
 
 
+def leads_nowhere(path):
+    """The place to which the link `path` points, if nothing is there; None if it is another thing."""
+    return os.path.realpath(path) if os.path.islink(path) and not os.path.exists(path) else None
+
+
 def _not_mounted(work, folder, why):
     path = os.path.join(work, folder)
-    name = shlex.quote(path)
-    return (f"{path} is not mounted, or belongs to another work directory ({why}): mount it; if its contents are lost "
-            f"for good, start with an empty one: mkdir -p {name} && touch {name}/{MARKER}")
+    nowhere = leads_nowhere(path)
+    what = f"{path} is not mounted, or belongs to another work directory ({why}): mount it"
+    if nowhere:
+        what = f"{path} is a link to {nowhere}, and nothing is there: mount what should be there, or mend the link"
+    name = shlex.quote(nowhere or path)
+    return (f"{what}; if its contents are lost for good, start with an empty one: "
+            f"mkdir -p {name} && touch {name}/{MARKER}")

@@ -1,6 +1,6 @@
 """The columns of a batch, padded or not. They are made of rows without padding.
 
-Arrays of lib.rows.schema: tokens, scalars, attention_mask, action_mask, labels, origin, outcome, deltas.
+Arrays of paipu_cache.rows.schema: tokens, scalars, attention_mask, action_mask, labels, origin, outcome, deltas.
 Their fields as columns of their own: hand, seat, step; hand_delta, final_score, final_rank.
 row, game: the number of the row in the cache, and that of its game in Cache.games().
 points: (4,) points of the four seats at the decision; deltas: (4,) what each seat won or lost in the hand.

@@ -41,12 +41,17 @@ def share(total, rank=0, world=1):
     return rank * (total // world), total // world
 
 
+def batches(n, size, drop_last):
+    """How many batches of `size` rows `n` rows give."""
+    return n // size if drop_last else -(-n // size)
+
+
 def lane(n, size, worker, workers):
     """(first, how many) of the `n` rows of a rank that are in a worker's lane. If the workers are asked in turn, from
     number 0 on, they give all batches, and only the last batch may have fewer than `size` rows."""
-    batches = -(-n // size)
-    order = [(i + batches) % workers for i in range(workers)]  # the one that has the last batch stands last
-    sizes = [size * (batches // workers + (i < batches % workers)) for i in order]
+    whole = batches(n, size, False)
+    order = [(i + whole) % workers for i in range(workers)]  # the one that has the last batch stands last
+    sizes = [size * (whole // workers + (i < whole % workers)) for i in order]
     at = order.index(worker)
     first = min(n, sum(sizes[:at]))
     return first, min(n, first + sizes[at]) - first

@@ -11,6 +11,7 @@ import numpy as np
 from ..rows import folded, schema
 from ..shards import reading
 from ..store import wording
+from ..store.identity import leads_nowhere
 
 # what Cache.games() gives; scores, ranks: of the four seats at the end; ranks are 0 if the shard is too old to say
 GAMES = np.dtype([("game", "<i4"), ("gid", "U32"), ("type", "U4"), ("date", "datetime64[h]"), ("first", "<i8"),
@@ -60,7 +61,9 @@ def load(path, encoder=None):
         names = [entry["path"] for entry in index["shards"] if encoder in (None, made.get(entry["path"]))]
         ranges = [index["row_ranges"][name] for name in names]
     except (FileNotFoundError, NotADirectoryError):
-        hint = ("the cache is its folder cache/" if os.path.isdir(os.path.join(path, "cache")) else
+        nowhere = leads_nowhere(path)
+        hint = (f"it is a link to {nowhere}, and nothing is there" if nowhere else
+                "the cache is its folder cache/" if os.path.isdir(os.path.join(path, "cache")) else
                 f"to write index.json: {_rebuild(path)}"
                 if os.path.isdir(path) else "there is no such directory")
         raise CacheError(f"{path}: no index of a cache: {hint}") from None

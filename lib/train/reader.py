@@ -1,18 +1,20 @@
 """Reading the cache for training: rows by number, or in shuffled batches that several workers and machines can share.
 
+    from paipu_cache.train.reader import Cache
+
     cache = Cache("data/tenhou/cache")
-    cache[0], cache[10:20], cache[[5, 3, 8]]     # dicts of numpy arrays, see lib.rows.schema
+    cache[0], cache[10:20], cache[[5, 3, 8]]     # dicts of numpy arrays, see paipu_cache.rows.schema
     for rows in cache.batches(1024, seed=1, epoch=0, split="train"):
         rows["tokens"], rows["action_mask"], rows["labels"]
 
 It needs numpy, and pyarrow if a shard has the layout parquet. `pip install '/path/to/this/tree[parquet]'` installs it
-in any Python as the package paipu_cache: `from paipu_cache.train.reader import Cache`. In this tree, with
-.venv/bin/python, it is `from lib.train.reader import Cache`.
+in any Python as the package paipu_cache. In this tree, with .venv/bin/python, the package is called lib.
 """
 
 import bisect
 import hashlib
 import os
+import warnings
 
 import numpy as np
 
@@ -142,8 +144,9 @@ class Cache:
 
     def n_batches(self, size, split=None, drop_last=False, select=None, world=1):
         """How many batches of `size` rows an epoch has for each rank."""
-        _, n = plan.share(self.count(split, select), 0, world)
-        return n // size if drop_last else -(-n // size)
+        if size < 1 or world < 1:
+            raise ValueError("size and world must be at least 1")
+        return plan.batches(plan.share(self.count(split, select), 0, world)[1], size, drop_last)
 
     def batches(self, size, seed=0, epoch=0, split=None, drop_last=False, start=0, worker=0, num_workers=1,
                 window=65536, permute_suits=False, select=None, columns=None, rank=0, world=1, ordered=False,
@@ -160,8 +163,8 @@ class Cache:
         decision before batches are made, so that batches are full: a dict like {"type": "00a9", "dates": ("2024-01-01",
         None), "kinds": ["call", "riichi"], "gids": […], "games": function}, see parse() in selection.py beside this
         file. The kinds are turn, call and riichi, of which a row has exactly one, and chi, pon, kan and win, which say
-        what could be done. columns chooses columns, see lib.train.columns; each batch has `row`, the numbers of its
-        rows in the cache, and `game`, those of their games in games(), unless it chooses others.
+        what could be done. columns chooses columns, see paipu_cache.train.columns; each batch has `row`, the numbers of
+        its rows in the cache, and `game`, those of their games in games(), unless it chooses others.
 
         Sharing: each `rank` of `world` ranks gets as many rows as the others, and no row of another. Each `worker` of
         `num_workers` reads only its own part of its rank's rows; if the workers are asked in turn, they give all
@@ -169,6 +172,10 @@ class Cache:
 
         Resuming: give epoch, and as `start` the number of batches that this rank has seen, over all its workers. The
         rest of the epoch follows, with the same number of workers or, if `ordered`, any number.
+
+        Nothing to give: if an epoch has no batch at all, because no row is chosen or too few, a warning says so. A
+        select that can match nothing in any cache, like the type "a9", raises ValueError, and so does a start beyond
+        the end.
 
         Form: `ragged` gives tokens and scalars without padding, and cu_seqlens, which says where each row begins. `cut`
         pads no further than the longest row of the batch. `bucket` makes batches of rows of similar length. Rows have
@@ -183,7 +190,14 @@ class Cache:
         names = cols.chosen(columns, ragged)
         chosen, counts, kinds = self._select(split, select)
         pieces = plan.shuffled(plan.pieces(self._table, chosen, counts), seed, epoch)
-        begin, n = plan.share(int(pieces[:, 2].sum()), rank, world)
+        found = int(pieces[:, 2].sum())
+        begin, n = plan.share(found, rank, world)
+        batches = plan.batches(n, size, drop_last)
+        if start >= batches + num_workers:  # a worker alone may count up to the batches that others would have given
+            raise ValueError(f"start={start}: an epoch has only {batches} batches")
+        if not batches:
+            warnings.warn(f"{self.path}: an epoch has no batch: split={split!r}, select={select!r} choose {found} of "
+                          f"{len(self)} rows; size={size}, world={world}, drop_last={drop_last}", stacklevel=2)
         first, step = start + worker, num_workers
         if not ordered:
             which, first = plan.taken(start, worker, num_workers)

@@ -1,8 +1,11 @@
 """Which rows an epoch has: chosen by their game, and by the kind of decision."""
 
+import re
+
 import numpy as np
 
 from ..mahjong.action import ANKAN, CHI, KAKAN, NO_RIICHI, PASS, PON, RON, TSUMO
+from ..store import gid
 
 # kind -> actions of which at least one is legal. Each row is of exactly one of the first three kinds: the player's own
 # turn, the answer to another player's tile, riichi or not after the tile is chosen. The others say what was possible.
@@ -20,7 +23,7 @@ def parse(select):
 
         type    a table type like "00a9", or several
         dates   (first day, last day), like ("2024-01-01", "2024-06-30"); either may be None
-        gids    ids of games
+        gids    the id of a game, or several
         games   a function as above
         kinds   one or several of turn, call, riichi, chi, pon, kan, win; a row must be of at least one of them
 
@@ -28,7 +31,7 @@ def parse(select):
     """
     if select is None or callable(select):
         return select, None
-    tests = {"type": _type, "dates": _dates, "gids": lambda table, gids: np.isin(table["gid"], list(gids)),
+    tests = {"type": _of_types, "dates": _within, "gids": _of_ids,
              "games": lambda table, function: np.asarray(function(table))}
     if not isinstance(select, dict) or not set(select) <= {*tests, "kinds"}:
         raise ValueError(f"select={select!r}: must be a function, or a dict with some of {', '.join(tests)}, kinds")
@@ -45,14 +48,30 @@ def parse(select):
     return (wanted if chosen else None), kinds
 
 
-def _type(table, types):
-    return np.isin(table["type"], [types] if isinstance(types, str) else list(types))
+def _texts(name, given, may_be):
+    """One text or several as a list. Raises ValueError if no game can have one of them."""
+    texts = [given] if isinstance(given, str) else list(given)
+    for text in texts:
+        if not (isinstance(text, str) and may_be(text)):
+            raise ValueError(f"{name}: no game has {text!r}")
+    return texts
 
 
-def _dates(table, dates):
+def _of_types(table, types):
+    return np.isin(table["type"], _texts("type", types, re.compile("[0-9a-f]{4}").fullmatch))
+
+
+def _of_ids(table, gids):
+    return np.isin(table["gid"], _texts("gids", gids, gid.is_gid))
+
+
+def _within(table, dates):
     first, last = dates
+    first, last = np.datetime64(first or "0001-01-01"), np.datetime64(last or "9999-12-31")
+    if first > last:
+        raise ValueError(f"dates={dates!r}: the first day is after the last")
     days = table["date"].astype("datetime64[D]")
-    return ((days >= np.datetime64(first or "0001-01-01")) & (days <= np.datetime64(last or "9999-12-31")))
+    return (days >= first) & (days <= last)
 
 
 def of_kinds(action_mask, kinds):

@@ -7,6 +7,7 @@ import numpy as np
 from ..rows import folded
 from ..shards import layouts
 from ..store.errors import Problem
+from ..store.wording import make
 from . import epoch, gametable, selection
 from .gametable import CacheError
 
@@ -72,5 +73,9 @@ class Source:
             return read(layouts.LAYOUTS[meta["layout"]], os.path.join(self._path, name), meta)
         except FileNotFoundError:
             raise
-        except (OSError, ValueError, IndexError, Problem) as e:
+        except (OSError, Problem) as e:
             raise CacheError(f"{name}: {e}") from None
+        except (ValueError, IndexError) as e:
+            work = os.path.dirname(os.path.abspath(self._path))
+            raise CacheError(f"{name}: {e}; what mends it is told by: {make(work, 'check')} "
+                             "(or, if that finds nothing, with DEEP=1)") from None

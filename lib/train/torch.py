@@ -23,10 +23,10 @@ A small net, trained in as few lines as it takes:
             losses.append(loss.item())
         print(epoch, sum(losses) / len(losses))
 
-`pip install '/path/to/this/tree[parquet,torch]'` installs it with PyTorch: `from paipu_cache.train.torch import
-Batches`.
+`pip install '/path/to/this/tree[parquet,torch]'` installs paipu_cache with PyTorch.
 """
 
+import contextlib
 import os
 
 import numpy as np
@@ -46,8 +46,24 @@ def as_tensors(rows):
             for name, array in rows.items()}
 
 
+class Batch(dict):
+    """A batch by its columns. Unlike a dict it cannot be collated, into a batch of batches."""
+
+
+def _refuse(batches, collate_fn_map=None):
+    raise ValueError("Batches gives whole batches, so it needs a loader that makes none: "
+                     "DataLoader(batches, batch_size=None)")
+
+
+with contextlib.suppress(ImportError):  # PyTorch does not promise it; without it nothing is refused
+    from torch.utils.data._utils.collate import default_collate_fn_map
+
+    default_collate_fn_map[Batch] = _refuse
+
+
 class Batches(torch.utils.data.IterableDataset):
-    """The batches of Cache.batches (see lib.train.reader) as dicts of tensors, for a DataLoader with batch_size=None.
+    """The batches of Cache.batches (see paipu_cache.train.reader) as dicts of tensors. They are whole batches already:
+    DataLoader(batches, batch_size=None). A loader with a batch_size raises ValueError at its first batch.
 
     Each rank of torch.distributed (or of torchrun, by its RANK and WORLD_SIZE) gets its share of the rows, and each
     worker of a DataLoader its part of that; both are found out without being told. All ranks have the same number of
@@ -64,9 +80,9 @@ class Batches(torch.utils.data.IterableDataset):
         if {"origin", "outcome"} & set(options["columns"] or ()):
             raise ValueError("PyTorch has no type for origin and outcome: ask for their fields, like hand_delta")
         self.cache, self._options = cache, {"size": size, **options, **known}
-        next(cache.batches(**self._options, start=2**40), None)  # so that a wrong option is told now
         counted = {name: options[name] for name in ("split", "drop_last", "select") if name in options}
         self._length = cache.n_batches(size, world=known["world"], **counted)
+        next(cache.batches(**self._options, start=self._length), None)  # so that a wrong option is told now
         # in memory that is shared with the workers, also with those that were started long ago: the epoch, the batch of
         # it to begin with, the number of workers that took the batches before it (0: as many as now), and the number of
         # workers the last time
@@ -97,7 +113,7 @@ class Batches(torch.utils.data.IterableDataset):
         self._shared[3], self._taken, self._resumed, self._begun = workers, start, None, epoch
         for rows in self.cache.batches(**self._options, epoch=epoch, start=start, worker=worker, num_workers=workers):
             self._taken += workers
-            yield as_tensors(rows)
+            yield Batch(as_tensors(rows))
 
     def state_dict(self, seen=None):
         """What `load_state_dict` needs to go on after `seen` batches of this epoch: numbers and texts only.

@@ -13,6 +13,7 @@ from lib.rows import encoder
 from lib.shards import batch, reading
 from lib.train.reader import Cache
 
+TO_GET_IT = "downloaded (make run IDS=<file with the id>) or imported (make import FROM=<file>)"
 CUT = play(3, hanchan=False).replace(b"owari", b"iraow")  # a game without an end
 
 
@@ -50,11 +51,21 @@ def test_why_nothing_is_done_about_a_game_is_said_with_the_command_that_does_it(
     event(settled, 2, status="duplicate", alias_of=game(0))
     event(settled, 3, status="failed", stage="download", error="HTTP 404")
     event(settled, 4, status="corrupt")
-    assert told(settled, *map(game, (2, 3, 4, 5)))[:4] == [
+    assert told(settled, input="".join(f"{game(n)}\n" for n in (2, 3, 4, 5))) == [
         f"{game(2)} has the very same log as {game(0)}: look at that one",
         f"{game(3)} could not be downloaded: HTTP 404",
         f"{game(4)} has no sound log: the log was damaged or lost",
-        f"{game(5)} is unknown here: its log was never downloaded or imported"]
+        f"{game(5)} is unknown here: its log was never {TO_GET_IT}", "0 encoded, 0 failed, 0 corrupt; 0 rows"]
+
+
+@pytest.mark.parametrize("options", [(), ("--again",), ("--list",), ("--quiet",)])
+def test_an_id_on_the_command_line_that_is_unknown_is_told_once_and_is_an_error(settled, options):
+    done = encode(settled, *options, game(0), game(5))
+    lines = [line for line in done.stderr.splitlines() if "unknown" in line]
+    assert done.returncode == 1 and lines == ["encode-batch: " + (
+        "1 game skipped: unknown here, never downloaded or imported" if options == ("--quiet",) else
+        f"{game(5)} is unknown here: its log was never {TO_GET_IT}")]
+    assert encode(settled, *options, input=f"{game(0)}\n{game(5)}\n").returncode == 0  # lists may name anything
 
 
 def test_of_very_many_only_the_first_are_told_and_of_what_make_run_pipes_none(settled):

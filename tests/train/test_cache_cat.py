@@ -93,7 +93,12 @@ def test_riichi_is_marked_once_in_a_river(printed):
     ("label=pass", lambda r: r["label"] == "pass"), ("label!=pass", lambda r: r["label"] != "pass"),
     ("left<20", lambda r: r["left"] < 20), ("hand>=1", lambda r: r["hand"] >= 1),
     ("step = 3", lambda r: r["step"] == 3), ("seat<=0", lambda r: r["seat"] == 0),
-    ("legal=pon", lambda r: "pon" in r["legal"]), ("legal!=pon", lambda r: "pon" not in r["legal"]),
+    ("legal=pass", lambda r: "pass" in r["legal"]), ("legal!=pass", lambda r: "pass" not in r["legal"]),
+    ("label=chi", lambda r: r["label"].startswith("chi ")), ("label=discard", lambda r: r["label"][0] in "0123456789"),
+    ("label=chi low", lambda r: r["label"] == "chi low"),
+    ("label!=pon", lambda r: r["label"] not in ("pon", "pon red")),
+    ("legal=kan", lambda r: any(name.endswith(" kan") for name in r["legal"])),
+    ("legal!=win", lambda r: not {"ron", "tsumo"} & set(r["legal"])),
     ("round=east 2", lambda r: r["round"] == "east 2"),
 ])
 def test_where_keeps_the_rows_that_fit(work, printed, where, holds):
@@ -113,7 +118,8 @@ def test_one_game_by_its_gid(work, printed):
     assert run(work, "--gid", gid) == [r for r in printed if r["gid"] == gid]
     error = run(work, "--gid", "2001010101gm-00a9-0000-00000000", status=1)
     assert error == ("cache-cat: 2001010101gm-00a9-0000-00000000 has no rows in the cache: it is unknown here: "
-                     "its log was never downloaded or imported\n")
+                     "its log was never downloaded (make run IDS=<file with the id>) or imported (make import "
+                     "FROM=<file>)\n")
 
 
 @pytest.fixture
@@ -206,7 +212,8 @@ def test_a_damaged_index_is_one_line_that_names_the_command(tmp_path, text):
 
 @pytest.mark.parametrize(("where", "known"), [
     ("label=foo", "tsumo, nine terminals, no riichi, pass"), ("label!=foo", "0m, 0p, 0s, chi low"),
-    ("legal=kan", "closed kan, open kan"), ("round=east 5", "east 4, south 1"), ("asked=pon", "kan by kamicha")])
+    ("legal=call", "closed kan, open kan"), ("label=kans", "pass, discard, chi, kan, win\n"),
+    ("round=east 5", "east 4, south 1"), ("asked=pon", "kan by kamicha")])
 def test_a_value_that_no_row_can_have_is_wrong_usage_that_lists_those_that_are(work, where, known):
     error = run(work, "--where", where, status=2)
     assert error.count("\n") == 1 and known in error

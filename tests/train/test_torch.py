@@ -196,6 +196,14 @@ def test_rows_by_number(c):
     assert batch["tokens"].shape == (16, *schema.ARRAYS["tokens"][0])
 
 
+@pytest.mark.parametrize("options", [{}, {"batch_size": 4}, {"batch_size": 4, "num_workers": 1}])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_a_loader_that_would_make_batches_of_batches_is_refused(c, options, ragged):
+    loader = torch.utils.data.DataLoader(Batches(c, SIZE, ragged=ragged), **options)
+    with pytest.raises(ValueError, match=r"DataLoader\(batches, batch_size=None\)$"):
+        next(iter(loader))
+
+
 def test_the_training_lines_of_the_docstring_train(work, capsys):
     (block,) = python_in("lib/train/torch.py")
     assert len(block.splitlines()) <= 25

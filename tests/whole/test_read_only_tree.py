@@ -39,12 +39,14 @@ def test_all_is_done_in_a_work_directory_elsewhere(tree, tmp_path):
         done = tree("make", goal, f"WORK={work}", f"TENHOU_URL={NOBODY}")
         assert done.returncode == 0, (goal, done.stderr)
     assert (work / "cache" / "index.json").exists()
+    done = tree("make", "demo", f"WORK={tmp_path / 'demo'}")
+    assert done.returncode == 0 and f"make report WORK={tmp_path}/demo\n" in done.stdout
 
 
 def test_what_needs_a_place_in_the_tree_says_so_in_a_line(tree, tmp_path):
     done = tree("make", "demo")
     assert done.returncode == 2 and done.stderr.splitlines()[:-1] == [
-        f"demo: {tmp_path}/tree/data/demo cannot be made anew: start it in a copy of this tree that you may write in"]
+        "demo: data/demo cannot be made anew: name a directory that you may write in, e.g. make demo WORK=/tmp/demo"]
     (tmp_path / "tree" / ".venv").unlink()
     done = tree("make", "setup")
     assert done.returncode == 2 and f" cannot write in {tmp_path}/tree; have its owner run: {tmp_path}" in done.stderr
