@@ -81,6 +81,7 @@ def test_again_replaces_the_rows_of_an_encoded_game_once(settled):
     script("rebuild-index", "--work", settled)
     rows = Cache(os.path.join(settled, "cache"))[:]
     done = encode(settled, "--again", game(0), game(0))
+    assert done.stderr.splitlines()[-1].endswith(f": make rebuild-index WORK={settled}")
     assert done.stdout == f"{game(0)}\n" and reading.names(settled) == ["shard_00000", "shard_00001"]
     assert latest(settled, 0) == before | {"shard": "shard_00001", "ts": latest(settled, 0)["ts"]}
     script("rebuild-index", "--work", settled)
