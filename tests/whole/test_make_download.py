@@ -132,7 +132,7 @@ def test_games_that_failed_are_counted_by_reason(tmp_path):
     answers = {A: 404, B: 404, C: 500}
     with server(lambda handler: reply(handler, b"", answers[handler.path[-len(A):]])) as (url, _):
         done = script("fetch-paipu", "--work", tmp_path, *answers, settings={"TENHOU_URL": url, "DELAY": "0"})
-    assert done.stderr.endswith("fetch-paipu: 3 failed: 2 HTTP 404, 1 HTTP …\n"
+    assert done.stderr.endswith("fetch-paipu: 3 failed: 2 HTTP 404, 1 HTTP 500\n"
                                 "fetch-paipu: 0 downloaded, 0 duplicates, 3 failed, 0 left for later\n")
 
 
