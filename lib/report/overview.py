@@ -5,11 +5,11 @@ import os
 import shutil
 
 from .. import manifest
-from ..cli import settings, units
+from ..cli import again, settings, units
 from ..download import wanted
 from ..rows import encoder
 from ..shards import pace, policy, reading, verify
-from ..store import clock, locks, wording, workdir
+from ..store import clock, locks, workdir
 from . import reasons
 
 PARTS = ("xml", "cache", "trash")  # folders whose disk use is told one by one
@@ -94,7 +94,7 @@ def _left(work, latest):
             left["downloads"] += 1
         elif policy.needs_encoding(record, encoder.ENCODER):
             left["encodes"] += 1
-    lists = wanted.listed(work, latest)
+    lists = wanted.listed(work, latest, settings.get("IDS"))
     left["downloads"] += sum(lists.values()) + len(wanted.linked(work, latest))
     return left, lists
 
@@ -145,7 +145,7 @@ def left(work, kind):
 def put_off(found):
     """When the games are asked for again whose download failed, as text, and how to ask now."""
     first = found["put_off"]["first"]
-    return f"{f'the first on {first[:10]}; ' if first else ''}now: {wording.make(found['work'], 'run RETRY=1')}"
+    return f"{f'the first on {first[:10]}; ' if first else ''}now: {again.run(found['work'], RETRY='1')}"
 
 
 def plain(text):

@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from flows import ROOT, environment, script
+from flows import ROOT, environment, make, script
 from support import downloaded, event, findings, game, log, put_shard, sha
 
 from lib.cli import units
@@ -137,6 +137,25 @@ def test_of_several_lists_it_is_told_which_are_left_on_one_line(work):
             f.writelines(f"{game(1_000_000 * (year - 2000) + i)}\n" for i in range(n))
     (line,) = re.findall("^listed.*", full(work), re.M)
     assert line == f"listed, not downloaded : 358036 (234567 of them by make run YEAR=2024 WORK={work})"
+
+
+@pytest.mark.parametrize(("words", "more", "year", "again"), [
+    ([], "run IDS={} ", "run YEAR=2024 ", "run IDS={} RETRY=1 "),
+    (["SHARD_LAYOUT=parquet", "DELAY=7", "YEAR=2023"], "run IDS={} DELAY=7 SHARD_LAYOUT=parquet ",
+     "run YEAR=2024 DELAY=7 SHARD_LAYOUT=parquet ", "run YEAR=2023 IDS={} DELAY=7 RETRY=1 SHARD_LAYOUT=parquet ")])
+def test_the_file_ids_is_a_list_too_whose_games_count_once_and_advice_keeps_what_make_was_told(
+        work, tmp_path, words, more, year, again):
+    event(work, 1, status="duplicate", sha256=sha(b"x"))
+    event(work, 2, status="failed", stage="download", error="HTTP 404", retry_at="2099-01-01T00:00:00Z")
+    (tmp_path / "ids").write_text(f"\ufeff{game(1)}\nhttps://tenhou.net/0/?log={game(7)}&tw=2\n{game(8)}\njunk\n")
+    with open(os.path.join(work, "game_ids_2024.txt"), "w") as f:
+        f.write(f"{game(8)}\n{game(9)}\n")
+    shown = make("status", f"IDS={tmp_path}/ids", f"WORK={work}", *words).stdout
+    assert f"\nlisted, not downloaded : 3 (2 of them by make {more}WORK={work})\n".format(f"{tmp_path}/ids") in shown
+    assert "\nleft to download : 3, " in shown
+    assert f"; now: make {again}WORK={work})\n".format(f"{tmp_path}/ids") in shown
+    shown = make("status", f"WORK={work}", *words).stdout
+    assert f"\nlisted, not downloaded : 2 (make {year}WORK={work})\n" in shown and "\nleft to download : 2, " in shown
 
 
 def test_nothing_to_download_says_of_which_years_games_are_left(work):
