@@ -28,7 +28,7 @@ def gather(work, events):
         **_shards(work, events), "disk": disk(work),
         "free": shutil.disk_usage(work).free, "bad_lines": len(events.bad),
     }
-    end, rates = events.last_run()
+    end, pace_of_downloads = events.last_event(), events.pace()
     found["last_event"] = end and clock.utc(end.timestamp())
     found["run"] = locks.holder(workdir.path(work, workdir.RUN_LOCK))
     found["at_work"] = found["run"] is not None
@@ -37,9 +37,9 @@ def gather(work, events):
     found["put_off"] = {"games": len(off), "first": min((t for r in off if clock.moment(t := r.get("retry_at"))),
                                                         default=None)}
     best = 3600 / max(settings.number("DELAY") or 0, 0.001)  # logs that were imported count too, and come quicker
-    downloading = rates.get("downloads") or best
+    downloading = pace_of_downloads or best
     encoding = pace.encoding(work, settings.number("JOBS") or settings.cores())
-    for kind, rate, measured in (("downloads", min(downloading, best), "downloads" in rates and downloading <= best),
+    for kind, rate, measured in (("downloads", min(downloading, best), pace_of_downloads is not None and downloading <= best),
                                  ("encodes", encoding, encoding is not None)):
         found[kind] = {"left": left[kind], "per_hour": round(rate, 1) if rate else None, "measured": measured,
                        "seconds_left": round(3600 * left[kind] / rate) if rate else None}
@@ -136,10 +136,10 @@ def left(work, kind):
     """What is left of one kind of work ("downloads", "encodes"), as text."""
     if not work["left"] or work["seconds_left"] is None:
         return f"{work['left']}"
-    how = "in the last run" if kind == "downloads" else "by the last batch"
+    how = "by DELAY" if not work["measured"] else "lately" if kind == "downloads" else "by the last batch"
     rate = f"{work['per_hour']:.0f}" if work["per_hour"] >= 100 else f"{work['per_hour']:g}"
     duration = units.duration(work["seconds_left"])
-    return f"{work['left']}, {duration} ({rate} an hour {how if work['measured'] else 'at best'})"
+    return f"{work['left']}, {duration} ({rate} an hour {how})"
 
 
 def put_off(found):

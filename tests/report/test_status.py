@@ -76,22 +76,26 @@ def test_a_snapshot_of_the_manifest_hides_no_event(work, monkeypatch):
     assert sum(found.hours.values()) == 2 and found.latest == Manifest(work).latest
 
 
-def test_the_rate_is_that_of_the_last_run(work):
+def test_the_pace_is_that_of_the_last_downloads_however_long_a_run_goes_on_encoding_after_them(work):
     before = [(-300 + n / 100, n, "downloaded") for n in range(100)]
     run = [(n, 200 + n, "downloaded") for n in range(31)]
-    end, rates = events(work, *before, *run, (30, 200, "encoded"), (30, 201, "failed")).last_run()
-    assert f"{end:%H:%M}" == "12:30" and rates == {"downloads": 60, "encodes": 2, "failures": 2}
+    found = events(work, *before, *run, *((30 + n, 200 + n, "encoded") for n in range(31)))
+    assert f"{found.last_event():%H:%M}" == "13:00" and found.pace() == 60
 
 
 def test_of_a_long_run_the_last_hour_counts(work):
-    _, rates = events(work, *[(n, n, "downloaded") for n in range(300)],
-                      *[(300 + n * 10, 300 + n, "downloaded") for n in range(7)]).last_run()
-    assert rates == {"downloads": 6}
+    found = events(work, *[(n, n, "downloaded") for n in range(300)],
+                      *[(300 + n * 10, 300 + n, "downloaded") for n in range(7)])
+    assert found.pace() == 6
 
 
-@pytest.mark.parametrize("found", [[], [(0, 1, "downloaded")], [(0, 1, "downloaded"), (0, 2, "downloaded")]])
-def test_where_all_has_one_time_there_is_no_rate(work, found):
-    assert events(work, *found).last_run()[1] == {}
+@pytest.mark.parametrize("found", [
+    [], [(0, 1, "downloaded")], [(0, 1, "downloaded"), (0, 2, "downloaded"), (0.9, 3, "downloaded")],
+    [(n, n, "encoded") for n in range(9)], [(n, n, "downloaded", {"source": "a.zip"}) for n in range(9)]])
+def test_what_does_not_tell_how_quick_downloads_are_is_no_pace_and_the_time_left_is_by_delay(work, found):
+    assert events(work, *found).pace() is None
+    event(work, 99, status="corrupt")
+    assert re.search(r"^left to download : \d+, \d+ s \(720 an hour by DELAY\)$", full(work), re.M)
 
 
 @pytest.mark.parametrize(("minutes", "unit", "steps"), [
@@ -110,7 +114,7 @@ def test_events_without_a_sound_time_are_counted_apart(work):
     Manifest(work).append(odd)
     found = History(work)
     assert found.timeline()[3] == 7 and sum(found.timeline()[2]["downloads"]) == 1
-    assert found.last_run()[0] is not None
+    assert found.last_event() == moment(at(0))
 
 
 def test_left_is_what_the_lists_name_what_is_due_and_what_waits_for_encoding(work):
