@@ -4,11 +4,10 @@ import collections
 import os
 import shutil
 
-from .. import manifest
 from ..cli import again, settings, units
 from ..download import wanted
 from ..rows import encoder
-from ..shards import pace, policy, reading, verify
+from ..shards import pace, policy, reading, totals, verify
 from ..store import clock, locks, workdir
 from . import reasons
 
@@ -22,13 +21,13 @@ def gather(work, events):
     """
     records = events.latest.values()
     found = {
-        "work": work, "time": clock.now(), **manifest.counts(events.latest),
+        "work": work, "time": clock.now(), **totals.count(work, events),
         "failures": dict(collections.Counter(
             reasons.kind(r.get("error")) for r in records if r.get("status") == "failed").most_common()),
         **_shards(work, events), "disk": disk(work),
         "free": shutil.disk_usage(work).free, "bad_lines": len(events.bad),
     }
-    end, pace_of_downloads = events.last_event(), events.pace()
+    end, downloading = events.last_event(), events.pace()
     found["last_event"] = end and clock.utc(end.timestamp())
     found["run"] = locks.holder(workdir.path(work, workdir.RUN_LOCK))
     found["at_work"] = found["run"] is not None
@@ -37,9 +36,9 @@ def gather(work, events):
     found["put_off"] = {"games": len(off), "first": min((t for r in off if clock.moment(t := r.get("retry_at"))),
                                                         default=None)}
     best = 3600 / max(settings.number("DELAY") or 0, 0.001)  # logs that were imported count too, and come quicker
-    downloading = pace_of_downloads or best
+    is_known = downloading is not None and downloading <= best
     encoding = pace.encoding(work, settings.number("JOBS") or settings.cores())
-    for kind, rate, measured in (("downloads", min(downloading, best), pace_of_downloads is not None and downloading <= best),
+    for kind, rate, measured in (("downloads", downloading if is_known else best, is_known),
                                  ("encodes", encoding, encoding is not None)):
         found[kind] = {"left": left[kind], "per_hour": round(rate, 1) if rate else None, "measured": measured,
                        "seconds_left": round(3600 * left[kind] / rate) if rate else None}
@@ -102,8 +101,7 @@ def _left(work, latest):
 def lines(found):
     """What `gather` found as lines `name : value` for a terminal of 80 columns."""
     yield from (f"{plain(status)[:60]} : {n}" for status, n in found["statuses"].items())
-    yield f"games : {found['games']}"
-    yield f"rows : {found['rows']}"
+    yield from totals.lines(found["work"], found)
     layouts = ", ".join(f"{n} {layout}" for layout, n in found["shards"].items())
     yield f"shards : {sum(found['shards'].values())}" + (f" ({layouts})" if layouts else "")
     for name in ("shard_mismatches", "orphan_shards", "stale_rows"):

@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from support import downloaded, event, findings, game, log, put_shard, sha
 from lib.cli import units
 from lib.manifest import Manifest
 from lib.report import overview
-from lib.shards import pace
+from lib.shards import pace, totals
+from lib.store.claims import FIELDS
 from lib.store.clock import moment, now
 from lib.store.history import History
 
@@ -232,6 +234,38 @@ def test_shards_are_told_as_check_tells_them(work):
     assert found["stale_rows"] == sum(stale for _, stale in kinds.values()) == 3
     assert found["orphan_shards"] == [kind for kind, _ in kinds.values()].count("orphan")
     assert found["shard_mismatches"] == [kind for kind, _ in kinds.values()].count("mismatch")
+
+
+@pytest.mark.parametrize("full", [[], ["--full"]])
+def test_rows_are_those_that_are_there_and_what_is_gone_or_kept_of_games_of_another_status_is_told(work, full):
+    put_shard(work, {1: 3, 2: 4})
+    lost = put_shard(work, {3: 5, 4: 6, 5: 7})
+    kept = {key: claim for key, claim in Manifest(work).latest[game(1)].items() if key in FIELDS}
+    event(work, 1, status="failed", stage="download", error="HTTP 404", retry_at="2099-01-01T00:00:00Z", claim=kept)
+
+    def shown():
+        done = script("manifest-status", "--work", work, *full)
+        assert (done.returncode, done.stderr) == (0, "")
+        return re.search("^games : 5\n((?:rows.*\n)*)", done.stdout, re.M)[1]
+
+    told = "rows kept of corrupt or failed games : 3 (1 game)\n"
+    assert shown() == f"rows : 25\n{told}"
+    shutil.rmtree(os.path.join(work, "cache", lost))
+    assert shown() == f"rows : 7\n{told}rows in shards that are gone : 18 (make check WORK={work})\n"
+    for n in (3, 4, 5):  # as check REPAIR=1 queues them
+        event(work, n, status="corrupt", claim={"shard": lost, "n_samples": n + 2, "sha256": sha(log(n, n + 2))})
+    assert shown() == f"rows : 7\n{told}rows in shards that are gone : 18\n"
+
+
+def test_the_rows_of_shards_that_were_compacted_meanwhile_are_not_gone_nor_those_of_a_cache_that_is_not_mounted(work):
+    old, handle = put_shard(work, {1: 3, 2: 4}), Manifest(work)
+    put_shard(work, {1: 3, 2: 4})
+    shutil.rmtree(os.path.join(work, "cache", old))
+    found = totals.count(work, handle)
+    assert (found["rows"], found["rows_gone"]) == (7, 0)
+    os.rename(os.path.join(work, "cache"), os.path.join(work, "elsewhere"))
+    found = totals.count(work, handle)
+    assert (found["rows"], found["rows_gone"]) == (7, 0)
 
 
 def test_disk_use_is_that_of_the_file_system(work):
