@@ -71,7 +71,8 @@ class Session:
                     text = (f"{self.host}: {count(self._refusals, 'request')} in a row failed, the last for {name}: "
                             f"{e}; stopped. To ask for the rest later, run the same command again")
                     if e.status in (403, 404):
-                        text += f"; to go past games that are not there, with MAX_REFUSALS={10 * self.max_refusals}"
+                        text += ("; games at which two runs have stopped are put off for a week. To go past more of "
+                                 f"them at once: MAX_REFUSALS={10 * self.max_refusals}")
                     raise Refused(text, e) from None
                 if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):
                     raise

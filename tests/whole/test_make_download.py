@@ -167,6 +167,45 @@ def test_a_server_that_refuses_everything_is_left_alone_and_nothing_is_held_agai
     assert len(cache(work)) == 9
 
 
+def fetch(work, url, games, *more):
+    return script("fetch-paipu", "--work", work, "--queued", *more, input="\n".join(games),
+                  settings={"TENHOU_URL": url, "DELAY": "0", "MAX_REFUSALS": "3"})
+
+
+def test_a_row_of_games_that_are_not_there_holds_up_the_rest_for_two_runs_only(tmp_path):
+    games = [f"{A[:-2]}{n:02d}" for n in range(1, 6)]
+
+    def answer(handler):
+        there = handler.path[-len(A):] in games[3:]
+        reply(handler, b"<mjloggm><GO/>%s</mjloggm>" % handler.path.encode() if there else b"", 200 if there else 404)
+
+    (tmp_path / "w").mkdir()
+    with server(answer) as (url, asked):
+        first = fetch(tmp_path / "w", url, games)
+        assert first.returncode == 1 and len(asked) == 3 and not (tmp_path / "w" / "manifest.jsonl").exists()
+        assert fetch(tmp_path / "w", NOBODY, games).returncode == 1  # a run without a network in between
+        second = fetch(tmp_path / "w", url, games)
+        assert second.returncode == 1 and len(asked) == 6 and "3 failed: 3 HTTP 404\n" in second.stderr
+        due = {r["retry_at"][:10] for r in records(tmp_path / "w").values()}
+        assert due == {time.strftime("%Y-%m-%d", time.gmtime(time.time() + 7 * 86400))}
+        third = fetch(tmp_path / "w", url, games)
+        assert third.returncode == 0 and third.stdout.split() == games[3:] and len(asked) == 8
+        assert [r["status"] for r in records(tmp_path / "w").values()] == ["failed"] * 3 + ["downloaded"] * 2
+
+
+@pytest.mark.parametrize(("status", "failed"), [(404, 6), (403, 6), (429, 0), (503, 0)])
+def test_a_server_that_refuses_all_in_every_run_has_no_more_games_put_off_than_one_row_in_two_runs(
+        tmp_path, status, failed):
+    (tmp_path / "w").mkdir()
+    games = [f"{A[:-2]}{n:02d}" for n in range(40)]
+    with server(lambda handler: reply(handler, b"", status, Retry_After="0")) as (url, asked):
+        for run in range(1, 6):
+            done = fetch(tmp_path / "w", url, games)
+            assert done.returncode == 1 and len(asked) == 3 * run, done.stderr
+    assert len(records(tmp_path / "w") if failed else []) == failed
+    assert bool(failed) == (tmp_path / "w" / "manifest.jsonl").exists()
+
+
 def date_in(seconds):
     return email.utils.formatdate(time.time() + seconds, usegmt=True)
 
