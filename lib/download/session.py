@@ -5,6 +5,7 @@ share."""
 import contextlib
 import datetime
 import email.utils
+import os
 import signal
 import time
 import urllib.parse
@@ -27,9 +28,10 @@ _PATIENCE = 4  # a whole answer may take so many times TIMEOUT, for each 16 MB t
 class Session:
     """One HTTP session. From the first request on it holds this machine's lock for the server."""
 
-    def __init__(self, delay, max_refusals, say, waiting=contextlib.nullcontext):
+    def __init__(self, delay, max_refusals, say, waiting=contextlib.nullcontext, work=None):
         """delay: seconds between requests; max_refusals: stop after so many refusals in a row; say(text): prints a line
-        for the user; waiting(): a context in which a signal may raise Interrupted.
+        for the user; waiting(): a context in which a signal may raise Interrupted; work: for which work directory, as
+        other processes are told that find us downloading.
 
         Raises Usage if TENHOU_URL is not an address, or DELAY is too short for it.
         """
@@ -38,6 +40,7 @@ class Session:
         self.delay, self.max_refusals, self.say, self._refusals = delay, max_refusals, say, 0
         self.timeout = settings.number("TIMEOUT")
         self._waiting, self._exit, self._http = waiting, contextlib.ExitStack(), None
+        self._purpose = f"for {os.path.abspath(work)}" if work else ""
 
     def __enter__(self):
         return self
@@ -46,7 +49,7 @@ class Session:
         self._exit.close()
 
     def _open(self):
-        self._pause = self._exit.enter_context(pause.held(self.base, self.delay))
+        self._pause = self._exit.enter_context(pause.held(self.base, self.delay, self._purpose))
         self._http = self._exit.enter_context(requests.Session())
         self._http.headers["User-Agent"] = self._user_agent
 

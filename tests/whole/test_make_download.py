@@ -299,6 +299,31 @@ def test_of_two_fetchers_of_a_machine_one_is_busy(tmp_path):
         assert max(r["in_flight"] for r in log()) == 1
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_run_that_finds_another_work_directory_downloading_says_so_once_and_cron_is_silent_until_its_turn_comes(
+        tmp_path, listed):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 2) as (url, log):
+        if listed:
+            assert run(work, url, "MAX_NEW=0").returncode == 0
+        quiet = ["-s", "run", f"WORK={work}", YEAR, f"TENHOU_URL={url}", "DELAY=0"]
+        with pause.held(url, 0, "for /their/work"):
+            loud = run(work, url)
+            assert loud.returncode == 2 and "Error 75" in loud.stderr and "nothing to download" not in loud.stderr
+            (line,) = re.findall("^fetch-.*busy.*", loud.stderr, re.M)
+            assert re.fullmatch(
+                rf"fetch-{'paipu' if listed else 'index'}: busy: another process here is downloading from {url} \(for "
+                rf"/their/work, pid {os.getpid()} on \S+, since \S+Z\); this run encodes what is here, a later one "
+                "downloads", line)
+            for _ in range(2):
+                time.sleep(2.1 * listed)  # what is younger is never taken for settled
+                done = make(*quiet)
+                assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            assert not asked(log()) and os.path.exists(work / "game_ids_2024.txt") == listed
+        assert make(*quiet).returncode == 0
+    assert len(cache(work)) == 2
+
+
 def test_a_lock_file_that_is_removed_does_not_let_a_second_session_ask_and_its_times_are_there_again(tmp_path):
     with stand_in(tmp_path, "--games", 8) as (url, log):
         settings = {"TENHOU_URL": url, "DELAY": "0.5"}
