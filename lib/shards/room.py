@@ -2,7 +2,7 @@
 
 import shutil
 
-from ..cli import again, units
+from ..cli import again, origins, units
 from ..store import wording
 from ..store.errors import Problem
 from . import pace
@@ -37,7 +37,7 @@ def forecast(work, records, downloads, delay, layout, quiet=False):
     text = (f"{wording.count(games, 'game')} to come: {download if downloads else ''}"
             f"{units.size(need[layout] - logs)} of rows (SHARD_LAYOUT={layout}); {units.size(free)} free")
     here = pace.last_layout(work)
-    if fits and here not in (None, layout):  # then it is the setting that decides, and the user may have forgotten it
+    if fits and here not in (None, layout) and "SHARD_LAYOUT" not in origins.on_make_line():  # it may be forgotten
         return f"{text}. The last shard here is {here}; to go on with that: {again.run(work, SHARD_LAYOUT=here)}"
     if fits:
         return text

@@ -38,12 +38,15 @@ def test_a_year_that_fits_is_told_with_its_days_and_its_room_before_it_begins_bu
     assert room.forecast("w", [], 172_800, 5, "dense", quiet=True) is None
 
 
-def test_where_the_last_shard_has_another_layout_than_the_next_will_have_that_is_told(work, disk):
+def test_where_the_last_shard_has_another_layout_than_the_next_will_have_that_is_told(work, disk, monkeypatch):
     disk(10**12)
     made_rows.add_shard(work, "parquet", [(gid, made_rows.of(log)) for gid, log in made_rows.games(1)])
     assert room.forecast(work, [], 720, 5, "dense").endswith(
         f" free. The last shard here is parquet; to go on with that: make run SHARD_LAYOUT=parquet WORK={work}")
     assert room.forecast(work, [], 720, 5, "parquet").endswith(" free")
+    monkeypatch.setenv("MAKELEVEL", "1")
+    monkeypatch.setenv("MAKEFLAGS", " -- SHARD_LAYOUT=dense")  # this is what the user wants
+    assert room.forecast(work, [], 720, 5, "dense").endswith(" free")
 
 
 def test_games_that_do_not_fit_are_told_with_a_command_by_which_they_would(disk, monkeypatch):
