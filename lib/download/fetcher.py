@@ -94,18 +94,18 @@ class Fetcher:
 
     def _put_off_refused(self):
         """The server refuses everything. Of the games that it refused last, put off those that had failed before, and
-        those that it does not have and at which the run before stopped too; otherwise every later run would begin with
+        those that it does not have and at which an earlier run stopped too; otherwise every later run would begin with
         them, be refused, and never get to the others. So a server that refuses all has only as many games put off, in
         every second run, as it may refuse in a row."""
-        before, first = stops.games(self.work), []
+        before, first = stops.games(self.work), set()
         for game, fault in self._refused:
             is_missing = fault.kind == "refused" and fault.status in (403, 404)
             if fault.kind == "refused" and (self._failed_before(game) or (is_missing and game in before)):
                 self._fail(game, fault)
             elif is_missing:
-                first.append(game)
-        if first:  # a network that is down is no second stop, nor does it undo the first
-            stops.note(self.work, first)
+                first.add(game)
+        if first:  # the runs in between may have had other lists, or no network
+            stops.note(self.work, first | set(filter(self.is_wanted, before)))
         self._refused.clear()
 
     def _failed_before(self, game):

@@ -173,7 +173,7 @@ def fetch(work, url, games, *more):
 
 
 def test_a_row_of_games_that_are_not_there_holds_up_the_rest_for_two_runs_only(tmp_path):
-    games = [f"{A[:-2]}{n:02d}" for n in range(1, 6)]
+    games = [f"{A[:-2]}{n:02d}" for n in range(11, 16)]
 
     def answer(handler):
         there = handler.path[-len(A):] in games[3:]
@@ -184,6 +184,8 @@ def test_a_row_of_games_that_are_not_there_holds_up_the_rest_for_two_runs_only(t
         first = fetch(tmp_path / "w", url, games)
         assert first.returncode == 1 and len(asked) == 3 and not (tmp_path / "w" / "manifest.jsonl").exists()
         assert fetch(tmp_path / "w", NOBODY, games).returncode == 1  # a run without a network in between
+        assert fetch(tmp_path / "w", url, [C] * 3, "--max-refusals", "1").returncode == 1  # and one of another list
+        assert asked.pop().endswith(C)
         second = fetch(tmp_path / "w", url, games)
         assert second.returncode == 1 and len(asked) == 6 and "3 failed: 3 HTTP 404\n" in second.stderr
         due = {r["retry_at"][:10] for r in records(tmp_path / "w").values()}
