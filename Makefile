@@ -22,20 +22,24 @@ export RUN_PID := $(or $(RUN_PID),$(shell cd /proc 2>/dev/null || :; echo \
   "$$PPID@$$(cat sys/kernel/random/boot_id 2>/dev/null)/$$(readlink self/ns/pid 2>/dev/null)"))
 export PATH := $(or $(realpath .venv),$(CURDIR)/.venv)/bin:$(or $(PATH),/usr/local/bin:/usr/bin:/bin)
 # `make -s` is for cron: the scripts then speak only when something happened or is wrong. A run that finds another one at
-# work is neither: what it was to do is being done, so `make -s run` ends with 0 and nothing to mail. Without -s it says
-# who is at work, and make ends with 2; who needs to know which it was calls bin/with-lock, whose status then is 75.
+# work is neither: what it was to do is being done, so `make -s run` ends with 0 and nothing to mail. Nor is a run that
+# may not download because one on another work directory of this machine does: it encodes what is here, and the first
+# run of cron that finds nobody downloading does the rest; with two years in cron each would else send a mail an hour, for
+# weeks. Without -s it says who is at work, and make ends with 2; who needs to know which it was calls bin/with-lock or
+# bin/fetch-paipu, whose status then is 75.
 QUIET := $(if $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),--quiet)
+IF_BUSY := $(if $(QUIET), --if-busy 0)
 # compact changes the layout of shards only if SHARD_LAYOUT is on the command line, not if it is in config.mk
 CONVERT = $(if $(filter command,$(firstword $(origin SHARD_LAYOUT))),$(SHARD_LAYOUT))
 SPREAD := $(if $(filter-out local,$(DISTRIBUTE)),bin/distribute )
 
 run: venv settings  ## do everything that is left: check, adopt, download, encode, index, status
-	@bin/with-lock $(QUIET) $(if $(QUIET),--if-busy 0) --create -- bash -uo pipefail -c '\
+	@bin/with-lock $(QUIET)$(IF_BUSY) --create -- bash -uo pipefail -c '\
 	  settled="python3 -m lib.report.settled $(QUIET)"; PYTHONSAFEPATH= $$settled && exit; \
 	  export IN_RUN=1; bin/check-first $(QUIET); odd=$$?; \
 	  bin/adopt-xml $(QUIET) --all </dev/null >/dev/null || exit; \
-	  status=0; ids=$$(bin/update-ids $(QUIET)) || status=$$?; \
-	  bin/fetch-paipu $(QUIET) --queued <"$$ids" | \
+	  status=0; ids=$$(bin/update-ids $(QUIET)$(IF_BUSY)) || status=$$?; \
+	  { [ $$status = 75 ] || exec bin/fetch-paipu $(QUIET)$(IF_BUSY) --queued <"$$ids"; } | \
 	    $(SPREAD)bin/encode-batch $(QUIET) --queued >/dev/null || status=$$?; \
 	  bin/rebuild-index $(QUIET) & table=$$(bin/manifest-status $(QUIET)) || status=$$?; \
 	  wait $$! || status=$$?; $(if $(QUIET),,echo "$$table";) \

@@ -4,14 +4,12 @@ The most recent line of each gid wins. A record without `sha256` keeps the last 
 records are counted and skipped. All appends, and all decisions that depend on the manifest, are made under its flock.
 """
 
-import collections
 import contextlib
 import fcntl
 import json
 import os
 
 from .store import clock, files, gid, identity, snapshot
-from .store.claims import held
 
 FILE = "manifest.jsonl"
 _BLOCK = 1 << 24  # bytes read at a time
@@ -42,14 +40,6 @@ def _parse_many(lines):
     except (ValueError, RecursionError):
         pass
     return map(_parse, lines)
-
-
-def counts(latest):
-    """How many games have each status, how many games and claimed rows there are; latest: gid -> current record."""
-    statuses = collections.Counter(str(r.get("status")) for r in latest.values())
-    rows = (claim.get("n_samples") for claim in map(held, latest.values()) if claim)
-    return {"statuses": dict(sorted(statuses.items())), "games": len(latest),
-            "rows": sum(n for n in rows if isinstance(n, int))}
 
 
 def _own(owners, record):

@@ -179,7 +179,9 @@ def test_damaged_logs_fail_for_reasons_of_the_table():
 
 
 def test_a_reason_that_is_not_ours_is_its_own_kind_without_numbers():
-    assert reasons.kind("hand 12: HTTP 503") == "HTTP …"
+    assert reasons.kind("hand 12: HTTP 503") == "HTTP 503" and reasons.kind("HTTP 5xx") == "HTTP …"
+    assert reasons.in_group("HTTP 500") == "server trouble: HTTP 500"
+    assert reasons.explain("HTTP 500") == reasons.explain("HTTP …") != reasons.explain("HTTP 404")
     assert reasons.kind("quota of 17 exceeded") == "quota of … exceeded"
     assert reasons.kind(None) == "None" and len(reasons.kind("x" * 999)) == 100
 

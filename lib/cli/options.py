@@ -73,3 +73,10 @@ def session_knobs(p):
     """Add the options of a script that sends requests to the server."""
     knob(p, "--max-refusals", "MAX_REFUSALS", help="stop after so many refusals in a row")
     knob(p, "--delay", "DELAY", help="seconds between requests")
+    if_busy(p)
+
+
+def if_busy(p):
+    """Add --if-busy, for script.or_busy."""
+    p.add_argument("--if-busy", metavar="STATUS", type=int,
+                   help="end with this status, and say nothing, if another process is downloading")

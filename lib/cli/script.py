@@ -15,7 +15,7 @@ import signal
 import sys
 
 from ..store import workdir
-from ..store.errors import Interrupted, Problem
+from ..store.errors import Busy, Interrupted, Problem
 from ..store.wording import count, make
 from . import helppage, progress, settings
 
@@ -89,6 +89,18 @@ def tell_bad_lines(manifest):
         say(f"{manifest.path}: skipped {count(len(manifest.bad), 'line')} without a valid record (first: line "
             f"{manifest.bad[0]}); to drop them and keep the old file: "
             f"{make(os.path.dirname(manifest.path), 'recover')}")
+
+
+def or_busy(args, main):
+    """The result of `main(args)`. If it needs a lock that another process holds, say nothing and return --if-busy, if
+    that was given."""
+    try:
+        return main(args)
+    except Busy:
+        if args.if_busy is None:
+            raise
+        note_news(args.work)  # what was not done now the next run has to do, even if nothing changes until then
+        return args.if_busy
 
 
 def run(main):

@@ -8,7 +8,7 @@ import time
 from ..logs import logfile
 from ..store import clock, files, identity, trash, workdir
 from ..store.claims import kept
-from . import wanted
+from . import stops, wanted
 from .faults import Fault, ProxyFault, Refused
 
 _DAY, _WEEK = 86400, 7 * 86400  # seconds
@@ -43,8 +43,8 @@ class Fetcher:
     def run(self, ids):
         """Download those of `ids` that are wanted; yields each id as soon as its file is there.
 
-        Raises Problem when the server refuses everything; the games that it refused last then stay as they were. Raises
-        OSError, Busy, Interrupted.
+        Raises Problem when the server refuses everything; the games that it refused last then stay as they were, unless
+        they were refused before. Raises OSError, Busy, Interrupted.
         """
         for game in ids:
             if not self.is_wanted(game):
@@ -93,11 +93,19 @@ class Fetcher:
         self._refused.clear()
 
     def _put_off_refused(self):
-        """The server refuses everything. Of the games that it refused last, put off those that had failed before;
-        otherwise every later run would begin with them, be refused, and never get to the others."""
+        """The server refuses everything. Of the games that it refused last, put off those that had failed before, and
+        those that it does not have and at which an earlier run stopped too; otherwise every later run would begin with
+        them, be refused, and never get to the others. So a server that refuses all has only as many games put off, in
+        every second run, as it may refuse in a row."""
+        before, first = stops.games(self.work), set()
         for game, fault in self._refused:
-            if fault.kind == "refused" and self._failed_before(game):
+            is_missing = fault.kind == "refused" and fault.status in (403, 404)
+            if fault.kind == "refused" and (self._failed_before(game) or (is_missing and game in before)):
                 self._fail(game, fault)
+            elif is_missing:
+                first.add(game)
+        if first:  # the runs in between may have had other lists, or no network
+            stops.note(self.work, first | set(filter(self.is_wanted, before)))
         self._refused.clear()
 
     def _failed_before(self, game):

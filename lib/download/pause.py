@@ -2,6 +2,7 @@
 and the server's own Retry-After have passed."""
 
 import contextlib
+import os
 import time
 import urllib.parse
 
@@ -23,16 +24,17 @@ def place(base):
 
 
 @contextlib.contextmanager
-def held(base, delay):
+def held(base, delay, purpose=""):
     """For the block, be the only process of this machine that sends requests to the server `base`; yields a Pause.
 
-    delay: seconds between requests. Raises Busy if another process does, and Problem if the server has told us to wait
-    longer.
+    delay: seconds between requests; purpose: what others are told that we do it for. Raises Busy if another process
+    does, and Problem if the server has told us to wait longer.
     """
+    then = "this run encodes what is here, a later one downloads" if "IN_RUN" in os.environ else "try later"
     path, what = locks.machine_path(f"fetch-{place(base)}"), f"another process here is downloading from {base}"
     with contextlib.ExitStack() as stack:
-        stack.enter_context(locks.held_by_name(path, what))
-        pause = Pause(path, lambda: stack.enter_context(locks.held(path, what)), delay)
+        stack.enter_context(locks.held_by_name(path, what, then))
+        pause = Pause(path, lambda: stack.enter_context(locks.held(path, what, None, purpose, then)), delay)
         until = pause.wish()
         if 0 < until - time.time() <= _LONGEST_AWAY:  # a later time was noted before the clock was set back
             raise Problem(f"{place(base)} told us to come back after {utc(until)} (noted in {path}); "

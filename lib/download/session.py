@@ -5,6 +5,7 @@ share."""
 import contextlib
 import datetime
 import email.utils
+import os
 import signal
 import time
 import urllib.parse
@@ -27,9 +28,10 @@ _PATIENCE = 4  # a whole answer may take so many times TIMEOUT, for each 16 MB t
 class Session:
     """One HTTP session. From the first request on it holds this machine's lock for the server."""
 
-    def __init__(self, delay, max_refusals, say, waiting=contextlib.nullcontext):
+    def __init__(self, delay, max_refusals, say, waiting=contextlib.nullcontext, work=None):
         """delay: seconds between requests; max_refusals: stop after so many refusals in a row; say(text): prints a line
-        for the user; waiting(): a context in which a signal may raise Interrupted.
+        for the user; waiting(): a context in which a signal may raise Interrupted; work: for which work directory, as
+        other processes are told that find us downloading.
 
         Raises Usage if TENHOU_URL is not an address, or DELAY is too short for it.
         """
@@ -38,6 +40,7 @@ class Session:
         self.delay, self.max_refusals, self.say, self._refusals = delay, max_refusals, say, 0
         self.timeout = settings.number("TIMEOUT")
         self._waiting, self._exit, self._http = waiting, contextlib.ExitStack(), None
+        self._purpose = f"for {os.path.abspath(work)}" if work else ""
 
     def __enter__(self):
         return self
@@ -46,7 +49,7 @@ class Session:
         self._exit.close()
 
     def _open(self):
-        self._pause = self._exit.enter_context(pause.held(self.base, self.delay))
+        self._pause = self._exit.enter_context(pause.held(self.base, self.delay, self._purpose))
         self._http = self._exit.enter_context(requests.Session())
         self._http.headers["User-Agent"] = self._user_agent
 
@@ -71,7 +74,8 @@ class Session:
                     text = (f"{self.host}: {count(self._refusals, 'request')} in a row failed, the last for {name}: "
                             f"{e}; stopped. To ask for the rest later, run the same command again")
                     if e.status in (403, 404):
-                        text += f"; to go past games that are not there, with MAX_REFUSALS={10 * self.max_refusals}"
+                        text += ("; games at which two runs have stopped are put off for a week. To go past more of "
+                                 f"them at once: MAX_REFUSALS={10 * self.max_refusals}")
                     raise Refused(text, e) from None
                 if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):
                     raise

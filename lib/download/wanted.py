@@ -3,7 +3,8 @@
 import collections
 import os
 
-from ..store import gid, wording, workdir
+from ..cli import again
+from ..store import gid, workdir
 from ..store.clock import now
 from . import idlist
 
@@ -37,15 +38,24 @@ def has_failed(record):
     return record.get("status") == "failed" and record.get("stage") == "download"
 
 
-def listed(work, latest):
-    """year -> how many games of its id list have no record, the year with the most first. Years without such games are
-    left out. Raises OSError."""
-    left = collections.Counter()
+def listed(work, latest, chosen=""):
+    """list -> how many of its games have no record. The first is the file of ids or links `chosen`, as IDS=<path>; then
+    come the id lists, by their years, the year with the most first; these do not count the games of `chosen` again.
+    Lists without such games are left out. Raises OSError."""
+    left, ours = collections.Counter(), _ids_in(chosen) - latest.keys()
     for name in os.listdir(work):
         if found := idlist.NAME.fullmatch(name):
             with open(workdir.path(work, name), encoding="ascii", errors="replace") as f:
-                left[found[1]] = sum(line.strip() not in latest for line in f)
-    return {year: n for year, n in left.most_common() if n}
+                left[found[1]] = sum((game := line.strip()) not in latest and game not in ours for line in f)
+    return {name: n for name, n in [(f"IDS={chosen}", len(ours)), *left.most_common()] if n}
+
+
+def _ids_in(path):
+    """The ids in the file IDS; none if it is a pipe, which can be read only once."""
+    if not os.path.isfile(path):
+        return set()
+    with open(path, encoding="utf-8-sig", errors="replace") as f:
+        return set(filter(None, map(gid.parse, f)))
 
 
 def linked(work, latest):
@@ -57,8 +67,9 @@ def linked(work, latest):
         return []
 
 
-def how_to(work, years):
-    """What `listed` found, as text: how many games, and the command that downloads those of the first year."""
-    first, n = next(iter(years.items()))
-    others = sum(years.values()) - n
-    return f"{n + others} ({f'{n} of them by ' if others else ''}{wording.make(work, f'run YEAR={first}')})"
+def how_to(work, lists):
+    """What `listed` found, as text: how many games, and the command that downloads those of the first list."""
+    first, n = next(iter(lists.items()))
+    others = sum(lists.values()) - n
+    year, path = ("", first[4:]) if first.startswith("IDS=") else (first, "")
+    return f"{n + others} ({f'{n} of them by ' if others else ''}{again.run(work, YEAR=year, IDS=path)})"

@@ -4,12 +4,11 @@ import collections
 import os
 import shutil
 
-from .. import manifest
-from ..cli import settings, units
+from ..cli import again, settings, units
 from ..download import wanted
 from ..rows import encoder
-from ..shards import pace, policy, reading, verify
-from ..store import clock, locks, wording, workdir
+from ..shards import pace, policy, reading, totals, verify
+from ..store import clock, locks, workdir
 from . import reasons
 
 PARTS = ("xml", "cache", "trash")  # folders whose disk use is told one by one
@@ -22,13 +21,13 @@ def gather(work, events):
     """
     records = events.latest.values()
     found = {
-        "work": work, "time": clock.now(), **manifest.counts(events.latest),
+        "work": work, "time": clock.now(), **totals.count(work, events),
         "failures": dict(collections.Counter(
             reasons.kind(r.get("error")) for r in records if r.get("status") == "failed").most_common()),
         **_shards(work, events), "disk": disk(work),
         "free": shutil.disk_usage(work).free, "bad_lines": len(events.bad),
     }
-    end, rates = events.last_run()
+    end, downloading = events.last_event(), events.pace()
     found["last_event"] = end and clock.utc(end.timestamp())
     found["run"] = locks.holder(workdir.path(work, workdir.RUN_LOCK))
     found["at_work"] = found["run"] is not None
@@ -37,9 +36,9 @@ def gather(work, events):
     found["put_off"] = {"games": len(off), "first": min((t for r in off if clock.moment(t := r.get("retry_at"))),
                                                         default=None)}
     best = 3600 / max(settings.number("DELAY") or 0, 0.001)  # logs that were imported count too, and come quicker
-    downloading = rates.get("downloads") or best
+    is_known = downloading is not None and downloading <= best
     encoding = pace.encoding(work, settings.number("JOBS") or settings.cores())
-    for kind, rate, measured in (("downloads", min(downloading, best), "downloads" in rates and downloading <= best),
+    for kind, rate, measured in (("downloads", downloading if is_known else best, is_known),
                                  ("encodes", encoding, encoding is not None)):
         found[kind] = {"left": left[kind], "per_hour": round(rate, 1) if rate else None, "measured": measured,
                        "seconds_left": round(3600 * left[kind] / rate) if rate else None}
@@ -94,7 +93,7 @@ def _left(work, latest):
             left["downloads"] += 1
         elif policy.needs_encoding(record, encoder.ENCODER):
             left["encodes"] += 1
-    lists = wanted.listed(work, latest)
+    lists = wanted.listed(work, latest, settings.get("IDS"))
     left["downloads"] += sum(lists.values()) + len(wanted.linked(work, latest))
     return left, lists
 
@@ -102,8 +101,7 @@ def _left(work, latest):
 def lines(found):
     """What `gather` found as lines `name : value` for a terminal of 80 columns."""
     yield from (f"{plain(status)[:60]} : {n}" for status, n in found["statuses"].items())
-    yield f"games : {found['games']}"
-    yield f"rows : {found['rows']}"
+    yield from totals.lines(found["work"], found)
     layouts = ", ".join(f"{n} {layout}" for layout, n in found["shards"].items())
     yield f"shards : {sum(found['shards'].values())}" + (f" ({layouts})" if layouts else "")
     for name in ("shard_mismatches", "orphan_shards", "stale_rows"):
@@ -136,16 +134,16 @@ def left(work, kind):
     """What is left of one kind of work ("downloads", "encodes"), as text."""
     if not work["left"] or work["seconds_left"] is None:
         return f"{work['left']}"
-    how = "in the last run" if kind == "downloads" else "by the last batch"
+    how = "by DELAY" if not work["measured"] else "lately" if kind == "downloads" else "by the last batch"
     rate = f"{work['per_hour']:.0f}" if work["per_hour"] >= 100 else f"{work['per_hour']:g}"
     duration = units.duration(work["seconds_left"])
-    return f"{work['left']}, {duration} ({rate} an hour {how if work['measured'] else 'at best'})"
+    return f"{work['left']}, {duration} ({rate} an hour {how})"
 
 
 def put_off(found):
     """When the games are asked for again whose download failed, as text, and how to ask now."""
     first = found["put_off"]["first"]
-    return f"{f'the first on {first[:10]}; ' if first else ''}now: {wording.make(found['work'], 'run RETRY=1')}"
+    return f"{f'the first on {first[:10]}; ' if first else ''}now: {again.run(found['work'], RETRY='1')}"
 
 
 def plain(text):

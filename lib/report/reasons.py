@@ -75,6 +75,7 @@ REASONS = {
     "a row of more than … tokens": "doubtful",
     "the encoder died on it (…)": "doubtful",
 }
+_STATUS = re.compile("HTTP [0-9]{3}")
 
 
 @functools.cache
@@ -83,9 +84,11 @@ def _patterns():
 
 
 def kind(error):
-    """The first key of REASONS that fits an event's `error`; what no version of ours wrote is its own kind, without
-    numbers."""
+    """The first key of REASONS that fits an event's `error`, or an HTTP status with its number; what no version of ours
+    wrote is its own kind, without numbers."""
     text = bare(error)
+    if _STATUS.fullmatch(text):
+        return text
     known = (reason for reason, pattern in _patterns().items() if pattern.fullmatch(text))
     return next(known, None) or re.sub("[0-9]+", "…", text)[:100]
 
@@ -97,12 +100,15 @@ def bare(error):
 
 def explain(reason):
     """(what happened, what becomes of the game), for a key of REASONS or any other kind."""
-    if reason not in REASONS:
-        return "this version does not give this reason", ""
-    return GROUPS[REASONS[reason]][1:]
+    group = _group(reason)
+    return GROUPS[group][1:] if group else ("this version does not give this reason", "")
 
 
 def in_group(reason):
     """A reason with the name of its group before it, unless it begins with that."""
-    group = REASONS.get(reason, "")
+    group = _group(reason)
     return reason if not group or reason.startswith(group) else f"{group}: {reason}"
+
+
+def _group(reason):
+    return REASONS.get(reason) or (REASONS["HTTP …"] if _STATUS.fullmatch(reason) else "")

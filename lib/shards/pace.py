@@ -71,6 +71,11 @@ def row_bytes(work, layout):
     return taken / rows if rows else _PARQUET_ROW
 
 
+def last_layout(work):
+    """The layout of the last shard that can be read; None if there is none."""
+    return next((meta["layout"] for _, meta in _last(work)), None)
+
+
 def _last(work):
     """(path, meta.json) of the last shards that can be read."""
     for name in reading.names(work)[:-_SHARDS - 1:-1]:

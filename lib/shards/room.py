@@ -2,7 +2,7 @@
 
 import shutil
 
-from ..cli import settings, units
+from ..cli import again, origins, units
 from ..store import wording
 from ..store.errors import Problem
 from . import pace
@@ -36,14 +36,16 @@ def forecast(work, records, downloads, delay, layout, quiet=False):
     download = f"{units.duration(seconds)} to download (DELAY={delay:g}), {units.size(logs)} of logs, "
     text = (f"{wording.count(games, 'game')} to come: {download if downloads else ''}"
             f"{units.size(need[layout] - logs)} of rows (SHARD_LAYOUT={layout}); {units.size(free)} free")
+    here = pace.last_layout(work)
+    if fits and here not in (None, layout) and "SHARD_LAYOUT" not in origins.on_make_line():  # it may be forgotten
+        return f"{text}. The last shard here is {here}; to go on with that: {again.run(work, SHARD_LAYOUT=here)}"
     if fits:
         return text
     text += ": too little, the run stops when the disk is full"
     if need["parquet"] > free:
         return text
-    again = [f"{name}={settings.get(name)}" for name in ("YEAR", "IDS", "MAX_NEW") if settings.get(name)]
-    command = wording.make(work, " ".join(["run", *again, "SHARD_LAYOUT=parquet"]))
-    return f"{text}. As parquet it takes {units.size(need['parquet'])} in all: {command}"
+    whole = units.size(need["parquet"])
+    return f"{text}. As parquet it takes {whole} in all: {again.run(work, SHARD_LAYOUT='parquet')}"
 
 
 def _average(numbers, default):

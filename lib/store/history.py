@@ -1,4 +1,4 @@
-"""What happened when: the events of a manifest, counted by hour, and the speed of the last run."""
+"""What happened when: the events of a manifest, counted by hour, and the pace of the last downloads."""
 
 import collections
 import datetime
@@ -10,7 +10,8 @@ from . import clock
 # status of an event -> what it is counted as
 KINDS = {"downloaded": "downloads", "duplicate": "downloads", "encoded": "encodes", "failed": "failures",
          "corrupt": "failures"}
-PAUSE = datetime.timedelta(minutes=15)  # without an event: then a run is over. We never wait longer for a server
+_PAUSE = datetime.timedelta(minutes=15)  # without a download: then a run is over. We never wait longer for a server
+_ENOUGH = datetime.timedelta(minutes=1)  # a shorter series of downloads does not tell their pace
 _HOUR = datetime.timedelta(hours=1)
 _MOST = 60  # bars of a plot
 _STEPS = {"hour": datetime.timedelta(hours=1), "day": datetime.timedelta(days=1), "week": datetime.timedelta(weeks=1),
@@ -40,34 +41,32 @@ class History(Manifest):
         kind = KINDS.get(status)
         moves = "dropped" in record or (status == "encoded" and before is not None and before.get("status") == status)
         if kind and not moves:
-            time = str(record.get("ts"))
+            time, what = str(record.get("ts")), "imports" if "source" in record else kind
             self.hours[time[:13], kind] += 1
-            if self._recent and self._recent[-1][:2] == [time, kind]:
+            if self._recent and self._recent[-1][:2] == [time, what]:
                 self._recent[-1][2] += 1
             else:
-                self._recent.append([time, kind, 1])
+                self._recent.append([time, what, 1])
         return True
 
-    def last_run(self):
-        """(when the last run ended, as a datetime; kind -> events per hour in it), for its last hour if it was longer.
+    def last_event(self):
+        """When the last event was, as a datetime; None if there was none."""
+        return max(filter(None, (clock.moment(time) for time, _, _ in self._recent)), default=None)
 
-        (None, {}) if there was no run. A run is a series of events without a gap longer than PAUSE. If all its events
-        have the same time, there is no rate.
-        """
-        events = [(clock.moment(time), kind, n) for time, kind, n in self._recent]
-        events = sorted(event for event in events if event[0])
-        if not events:
-            return None, {}
-        begin = end = events[-1][0]
-        for time, _, _ in reversed(events):
-            if begin - time > PAUSE or end - time > _HOUR:
+    def pace(self):
+        """Downloads per hour, without imports, in the last series of them that has no gap longer than _PAUSE, for its
+        last hour if it was longer; None if there was none that tells it."""
+        found = sorted((moment, n) for time, kind, n in self._recent
+                       if kind == "downloads" and (moment := clock.moment(time)))
+        begin = end = found[-1][0] if found else None
+        for time, _ in reversed(found):
+            if begin - time > _PAUSE or end - time > _HOUR:
                 break
             begin = time
-        counts, hours = collections.Counter(), (end - begin) / _HOUR
-        for time, kind, n in events:
-            if begin < time:  # the work for the first event was done before it
-                counts[kind] += n
-        return end, {kind: n / hours for kind, n in counts.items()}
+        if not found or end - begin < _ENOUGH:
+            return None
+        n = sum(n for time, n in found if begin < time)  # the work for the first was done before it
+        return n * (_HOUR / (end - begin))
 
     def timeline(self):
         """(unit, times, {kind: counts}, events without a valid time): the events in steps of one unit. The unit is the

@@ -22,13 +22,13 @@ _HOLDER = re.compile(r"pid (?P<pid>\d+)(?: on (?P<host>[^ ,]+))?(?:, since (?P<s
 
 
 @contextlib.contextmanager
-def held(path, what, pid=None, command=""):
+def held(path, what, pid=None, command="", then="try later"):
     """Hold the lock file `path` for the block, in the name of `pid` (None: this process); yields its file descriptor.
 
-    command: what the holder was started as. Raises Busy, which names the holder, at once if another process holds it;
-    Problem if we may not open the file.
+    command: what the holder was started as; then: what becomes of it if another process holds it. If one does, raises
+    Busy at once, which names the holder and says `then`; raises Problem if we may not open the file.
     """
-    while is_removed(fd := _take(path, what), path):  # somebody removed it before we had the lock
+    while is_removed(fd := _take(path, what, then), path):  # somebody removed it before we had the lock
         os.close(fd)
     try:
         text = f"\npid {pid or os.getpid()} on {HOST}, since {now()}, in {os.getcwd()}\n{command}\n"
@@ -41,21 +41,21 @@ def held(path, what, pid=None, command=""):
         os.close(fd)
 
 
-def _take(path, what):
+def _take(path, what, then):
     fd = _open(path)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         with os.fdopen(fd):
-            raise _busy(what, fd) from None
+            raise _busy(what, fd, then) from None
     except BaseException:
         os.close(fd)
         raise
     return fd
 
 
-def _busy(what, fd):
-    return Busy(f"busy: {what} ({described(_holder(fd)) or 'holder unknown'}); try later")
+def _busy(what, fd, then):
+    return Busy(f"busy: {what} ({described(_holder(fd)) or 'holder unknown'}); {then}")
 
 
 def _holder(fd):
@@ -86,7 +86,7 @@ def is_removed(fd, path):
 
 
 @contextlib.contextmanager
-def held_by_name(path, what):
+def held_by_name(path, what, then="try later"):
     """As `held`, but nobody can remove this lock: the kernel keeps it, and the file `path` only says who holds it.
 
     On systems other than Linux it keeps nobody out.
@@ -99,7 +99,7 @@ def held_by_name(path, what):
             if e.errno != errno.EADDRINUSE:
                 raise
             with os.fdopen(_open(path)) as f:
-                raise _busy(what, f.fileno()) from None
+                raise _busy(what, f.fileno(), then) from None
         yield
 
 

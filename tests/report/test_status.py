@@ -4,19 +4,21 @@ import datetime
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
-from flows import ROOT, environment, script
+from flows import ROOT, environment, make, script
 from support import downloaded, event, findings, game, log, put_shard, sha
 
 from lib.cli import units
 from lib.manifest import Manifest
 from lib.report import overview
-from lib.shards import pace
+from lib.shards import pace, totals
+from lib.store.claims import FIELDS
 from lib.store.clock import moment, now
 from lib.store.history import History
 
@@ -76,22 +78,26 @@ def test_a_snapshot_of_the_manifest_hides_no_event(work, monkeypatch):
     assert sum(found.hours.values()) == 2 and found.latest == Manifest(work).latest
 
 
-def test_the_rate_is_that_of_the_last_run(work):
+def test_the_pace_is_that_of_the_last_downloads_however_long_a_run_goes_on_encoding_after_them(work):
     before = [(-300 + n / 100, n, "downloaded") for n in range(100)]
     run = [(n, 200 + n, "downloaded") for n in range(31)]
-    end, rates = events(work, *before, *run, (30, 200, "encoded"), (30, 201, "failed")).last_run()
-    assert f"{end:%H:%M}" == "12:30" and rates == {"downloads": 60, "encodes": 2, "failures": 2}
+    found = events(work, *before, *run, *((30 + n, 200 + n, "encoded") for n in range(31)))
+    assert f"{found.last_event():%H:%M}" == "13:00" and found.pace() == 60
 
 
 def test_of_a_long_run_the_last_hour_counts(work):
-    _, rates = events(work, *[(n, n, "downloaded") for n in range(300)],
-                      *[(300 + n * 10, 300 + n, "downloaded") for n in range(7)]).last_run()
-    assert rates == {"downloads": 6}
+    found = events(work, *[(n, n, "downloaded") for n in range(300)],
+                      *[(300 + n * 10, 300 + n, "downloaded") for n in range(7)])
+    assert found.pace() == 6
 
 
-@pytest.mark.parametrize("found", [[], [(0, 1, "downloaded")], [(0, 1, "downloaded"), (0, 2, "downloaded")]])
-def test_where_all_has_one_time_there_is_no_rate(work, found):
-    assert events(work, *found).last_run()[1] == {}
+@pytest.mark.parametrize("found", [
+    [], [(0, 1, "downloaded")], [(0, 1, "downloaded"), (0, 2, "downloaded"), (0.9, 3, "downloaded")],
+    [(n, n, "encoded") for n in range(9)], [(n, n, "downloaded", {"source": "a.zip"}) for n in range(9)]])
+def test_what_does_not_tell_how_quick_downloads_are_is_no_pace_and_the_time_left_is_by_delay(work, found):
+    assert events(work, *found).pace() is None
+    event(work, 99, status="corrupt")
+    assert re.search(r"^left to download : \d+, \d+ s \(720 an hour by DELAY\)$", full(work), re.M)
 
 
 @pytest.mark.parametrize(("minutes", "unit", "steps"), [
@@ -110,7 +116,7 @@ def test_events_without_a_sound_time_are_counted_apart(work):
     Manifest(work).append(odd)
     found = History(work)
     assert found.timeline()[3] == 7 and sum(found.timeline()[2]["downloads"]) == 1
-    assert found.last_run()[0] is not None
+    assert found.last_event() == moment(at(0))
 
 
 def test_left_is_what_the_lists_name_what_is_due_and_what_waits_for_encoding(work):
@@ -137,6 +143,25 @@ def test_of_several_lists_it_is_told_which_are_left_on_one_line(work):
             f.writelines(f"{game(1_000_000 * (year - 2000) + i)}\n" for i in range(n))
     (line,) = re.findall("^listed.*", full(work), re.M)
     assert line == f"listed, not downloaded : 358036 (234567 of them by make run YEAR=2024 WORK={work})"
+
+
+@pytest.mark.parametrize(("words", "more", "year", "again"), [
+    ([], "run IDS={} ", "run YEAR=2024 ", "run IDS={} RETRY=1 "),
+    (["SHARD_LAYOUT=parquet", "DELAY=7", "YEAR=2023"], "run IDS={} DELAY=7 SHARD_LAYOUT=parquet ",
+     "run YEAR=2024 DELAY=7 SHARD_LAYOUT=parquet ", "run YEAR=2023 IDS={} DELAY=7 RETRY=1 SHARD_LAYOUT=parquet ")])
+def test_the_file_ids_is_a_list_too_whose_games_count_once_and_advice_keeps_what_make_was_told(
+        work, tmp_path, words, more, year, again):
+    event(work, 1, status="duplicate", sha256=sha(b"x"))
+    event(work, 2, status="failed", stage="download", error="HTTP 404", retry_at="2099-01-01T00:00:00Z")
+    (tmp_path / "ids").write_text(f"\ufeff{game(1)}\nhttps://tenhou.net/0/?log={game(7)}&tw=2\n{game(8)}\njunk\n")
+    with open(os.path.join(work, "game_ids_2024.txt"), "w") as f:
+        f.write(f"{game(8)}\n{game(9)}\n")
+    shown = make("status", f"IDS={tmp_path}/ids", f"WORK={work}", *words).stdout
+    assert f"\nlisted, not downloaded : 3 (2 of them by make {more}WORK={work})\n".format(f"{tmp_path}/ids") in shown
+    assert "\nleft to download : 3, " in shown
+    assert f"; now: make {again}WORK={work})\n".format(f"{tmp_path}/ids") in shown
+    shown = make("status", f"WORK={work}", *words).stdout
+    assert f"\nlisted, not downloaded : 2 (make {year}WORK={work})\n" in shown and "\nleft to download : 2, " in shown
 
 
 def test_nothing_to_download_says_of_which_years_games_are_left(work):
@@ -209,6 +234,38 @@ def test_shards_are_told_as_check_tells_them(work):
     assert found["stale_rows"] == sum(stale for _, stale in kinds.values()) == 3
     assert found["orphan_shards"] == [kind for kind, _ in kinds.values()].count("orphan")
     assert found["shard_mismatches"] == [kind for kind, _ in kinds.values()].count("mismatch")
+
+
+@pytest.mark.parametrize("full", [[], ["--full"]])
+def test_rows_are_those_that_are_there_and_what_is_gone_or_kept_of_games_of_another_status_is_told(work, full):
+    put_shard(work, {1: 3, 2: 4})
+    lost = put_shard(work, {3: 5, 4: 6, 5: 7})
+    kept = {key: claim for key, claim in Manifest(work).latest[game(1)].items() if key in FIELDS}
+    event(work, 1, status="failed", stage="download", error="HTTP 404", retry_at="2099-01-01T00:00:00Z", claim=kept)
+
+    def shown():
+        done = script("manifest-status", "--work", work, *full)
+        assert (done.returncode, done.stderr) == (0, "")
+        return re.search("^games : 5\n((?:rows.*\n)*)", done.stdout, re.M)[1]
+
+    told = "rows kept of corrupt or failed games : 3 (1 game)\n"
+    assert shown() == f"rows : 25\n{told}"
+    shutil.rmtree(os.path.join(work, "cache", lost))
+    assert shown() == f"rows : 7\n{told}rows in shards that are gone : 18 (make check WORK={work})\n"
+    for n in (3, 4, 5):  # as check REPAIR=1 queues them
+        event(work, n, status="corrupt", claim={"shard": lost, "n_samples": n + 2, "sha256": sha(log(n, n + 2))})
+    assert shown() == f"rows : 7\n{told}rows in shards that are gone : 18\n"
+
+
+def test_the_rows_of_shards_that_were_compacted_meanwhile_are_not_gone_nor_those_of_a_cache_that_is_not_mounted(work):
+    old, handle = put_shard(work, {1: 3, 2: 4}), Manifest(work)
+    put_shard(work, {1: 3, 2: 4})
+    shutil.rmtree(os.path.join(work, "cache", old))
+    found = totals.count(work, handle)
+    assert (found["rows"], found["rows_gone"]) == (7, 0)
+    os.rename(os.path.join(work, "cache"), os.path.join(work, "elsewhere"))
+    found = totals.count(work, handle)
+    assert (found["rows"], found["rows_gone"]) == (7, 0)
 
 
 def test_disk_use_is_that_of_the_file_system(work):

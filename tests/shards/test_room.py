@@ -38,9 +38,22 @@ def test_a_year_that_fits_is_told_with_its_days_and_its_room_before_it_begins_bu
     assert room.forecast("w", [], 172_800, 5, "dense", quiet=True) is None
 
 
+def test_where_the_last_shard_has_another_layout_than_the_next_will_have_that_is_told(work, disk, monkeypatch):
+    disk(10**12)
+    made_rows.add_shard(work, "parquet", [(gid, made_rows.of(log)) for gid, log in made_rows.games(1)])
+    assert room.forecast(work, [], 720, 5, "dense").endswith(
+        f" free. The last shard here is parquet; to go on with that: make run SHARD_LAYOUT=parquet WORK={work}")
+    assert room.forecast(work, [], 720, 5, "parquet").endswith(" free")
+    monkeypatch.setenv("MAKELEVEL", "1")
+    monkeypatch.setenv("MAKEFLAGS", " -- SHARD_LAYOUT=dense")  # this is what the user wants
+    assert room.forecast(work, [], 720, 5, "dense").endswith(" free")
+
+
 def test_games_that_do_not_fit_are_told_with_a_command_by_which_they_would(disk, monkeypatch):
     disk(80 * 10**9)
     monkeypatch.setenv("YEAR", "2024")
+    monkeypatch.setenv("MAKELEVEL", "1")
+    monkeypatch.setenv("MAKEFLAGS", "s -- DELAY=9 SHARD_LAYOUT=dense YEAR=2024 WORK=w http_proxy=u:secret@x")
     told = ("172900 games to come: 10 d 00 h to download (DELAY=5), 2.4 GB of logs, 803 GB of rows "
             "(SHARD_LAYOUT=dense); 80.0 GB free: too little, the run stops when the disk is full. As parquet it takes "
             "8.4 GB in all: ")
@@ -48,7 +61,7 @@ def test_games_that_do_not_fit_are_told_with_a_command_by_which_they_would(disk,
                        (f"{settings.ROOT}/data/tenhou/", "")):
         for quiet in (False, True):
             assert room.forecast(work, [{"status": "downloaded"}] * 100, 172_800, 5, "dense", quiet) == (
-                f"{told}make run YEAR=2024 SHARD_LAYOUT=parquet{more}")
+                f"{told}make run YEAR=2024 DELAY=9 SHARD_LAYOUT=parquet{more}")
 
 
 def test_the_smaller_layout_is_not_named_where_it_does_not_fit_either(disk):

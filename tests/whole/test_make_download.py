@@ -132,7 +132,7 @@ def test_games_that_failed_are_counted_by_reason(tmp_path):
     answers = {A: 404, B: 404, C: 500}
     with server(lambda handler: reply(handler, b"", answers[handler.path[-len(A):]])) as (url, _):
         done = script("fetch-paipu", "--work", tmp_path, *answers, settings={"TENHOU_URL": url, "DELAY": "0"})
-    assert done.stderr.endswith("fetch-paipu: 3 failed: 2 HTTP 404, 1 HTTP …\n"
+    assert done.stderr.endswith("fetch-paipu: 3 failed: 2 HTTP 404, 1 HTTP 500\n"
                                 "fetch-paipu: 0 downloaded, 0 duplicates, 3 failed, 0 left for later\n")
 
 
@@ -165,6 +165,47 @@ def test_a_server_that_refuses_everything_is_left_alone_and_nothing_is_held_agai
     with stand_in(tmp_path, "--games", 9) as (url, _):
         assert run(work, url).returncode == 0
     assert len(cache(work)) == 9
+
+
+def fetch(work, url, games, *more):
+    return script("fetch-paipu", "--work", work, "--queued", *more, input="\n".join(games),
+                  settings={"TENHOU_URL": url, "DELAY": "0", "MAX_REFUSALS": "3"})
+
+
+def test_a_row_of_games_that_are_not_there_holds_up_the_rest_for_two_runs_only(tmp_path):
+    games = [f"{A[:-2]}{n:02d}" for n in range(11, 16)]
+
+    def answer(handler):
+        there = handler.path[-len(A):] in games[3:]
+        reply(handler, b"<mjloggm><GO/>%s</mjloggm>" % handler.path.encode() if there else b"", 200 if there else 404)
+
+    (tmp_path / "w").mkdir()
+    with server(answer) as (url, asked):
+        first = fetch(tmp_path / "w", url, games)
+        assert first.returncode == 1 and len(asked) == 3 and not (tmp_path / "w" / "manifest.jsonl").exists()
+        assert fetch(tmp_path / "w", NOBODY, games).returncode == 1  # a run without a network in between
+        assert fetch(tmp_path / "w", url, [C] * 3, "--max-refusals", "1").returncode == 1  # and one of another list
+        assert asked.pop().endswith(C)
+        second = fetch(tmp_path / "w", url, games)
+        assert second.returncode == 1 and len(asked) == 6 and "3 failed: 3 HTTP 404\n" in second.stderr
+        due = {r["retry_at"][:10] for r in records(tmp_path / "w").values()}
+        assert due == {time.strftime("%Y-%m-%d", time.gmtime(time.time() + 7 * 86400))}
+        third = fetch(tmp_path / "w", url, games)
+        assert third.returncode == 0 and third.stdout.split() == games[3:] and len(asked) == 8
+        assert [r["status"] for r in records(tmp_path / "w").values()] == ["failed"] * 3 + ["downloaded"] * 2
+
+
+@pytest.mark.parametrize(("status", "failed"), [(404, 6), (403, 6), (429, 0), (503, 0)])
+def test_a_server_that_refuses_all_in_every_run_has_no_more_games_put_off_than_one_row_in_two_runs(
+        tmp_path, status, failed):
+    (tmp_path / "w").mkdir()
+    games = [f"{A[:-2]}{n:02d}" for n in range(40)]
+    with server(lambda handler: reply(handler, b"", status, Retry_After="0")) as (url, asked):
+        for run in range(1, 6):
+            done = fetch(tmp_path / "w", url, games)
+            assert done.returncode == 1 and len(asked) == 3 * run, done.stderr
+    assert len(records(tmp_path / "w") if failed else []) == failed
+    assert bool(failed) == (tmp_path / "w" / "manifest.jsonl").exists()
 
 
 def date_in(seconds):
@@ -258,6 +299,31 @@ def test_of_two_fetchers_of_a_machine_one_is_busy(tmp_path):
         assert first.wait() == 0
         first.stdout.close()
         assert max(r["in_flight"] for r in log()) == 1
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_run_that_finds_another_work_directory_downloading_says_so_once_and_cron_is_silent_until_its_turn_comes(
+        tmp_path, listed):
+    work = tmp_path / "w"
+    with stand_in(tmp_path, "--games", 2) as (url, log):
+        if listed:
+            assert run(work, url, "MAX_NEW=0").returncode == 0
+        quiet = ["-s", "run", f"WORK={work}", YEAR, f"TENHOU_URL={url}", "DELAY=0"]
+        with pause.held(url, 0, "for /their/work"):
+            loud = run(work, url)
+            assert loud.returncode == 2 and "Error 75" in loud.stderr and "nothing to download" not in loud.stderr
+            (line,) = re.findall("^fetch-.*busy.*", loud.stderr, re.M)
+            assert re.fullmatch(
+                rf"fetch-{'paipu' if listed else 'index'}: busy: another process here is downloading from {url} \(for "
+                rf"/their/work, pid {os.getpid()} on \S+, since \S+Z\); this run encodes what is here, a later one "
+                "downloads", line)
+            for _ in range(2):
+                time.sleep(2.1 * listed)  # what is younger is never taken for settled
+                done = make(*quiet)
+                assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            assert not asked(log()) and os.path.exists(work / "game_ids_2024.txt") == listed
+        assert make(*quiet).returncode == 0
+    assert len(cache(work)) == 2
 
 
 def test_a_lock_file_that_is_removed_does_not_let_a_second_session_ask_and_its_times_are_there_again(tmp_path):
