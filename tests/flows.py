@@ -33,21 +33,29 @@ def environment(**settings):
 
 def script(name, *args, **options):
     """Run bin/name to its end, with no stdin unless told otherwise; returns the CompletedProcess with text."""
-    settings = options.pop("settings", {})
+    settings = {"TENHOU_URL": NOBODY} | options.pop("settings", {})
     options = ({} if "input" in options else {"stdin": subprocess.DEVNULL}) | options
     return subprocess.run([sys.executable, ROOT / "bin" / name, *map(str, args)], capture_output=True, text=True,
                           env=environment(**settings), **options)
 
 
+def make_words(*args, **settings):
+    """The command that runs make in the tree. A run asks no server unless the test names one, least of all Tenhou's."""
+    words = ["make", "-C", ROOT, *map(str, args)]
+    named = "TENHOU_URL" in settings or any(str(word).startswith("TENHOU_URL=") for word in words)
+    return words if named or "run" not in words else [*words, f"TENHOU_URL={NOBODY}"]
+
+
 def make(*args, **options):
     """Run make in the tree to its end; returns the CompletedProcess with text."""
-    return subprocess.run(["make", "-C", ROOT, *map(str, args)], capture_output=True, text=True,
-                          env=environment(**options.pop("settings", {})), stdin=subprocess.DEVNULL, **options)
+    settings = options.pop("settings", {})
+    return subprocess.run(make_words(*args, **settings), capture_output=True, text=True, env=environment(**settings),
+                          stdin=subprocess.DEVNULL, **options)
 
 
 def start_make(*args):
     """Start make in the tree as a process group of its own."""
-    return subprocess.Popen(["make", "-C", ROOT, *map(str, args)], env=environment(), stdin=subprocess.DEVNULL,
+    return subprocess.Popen(make_words(*args), env=environment(), stdin=subprocess.DEVNULL,
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
 

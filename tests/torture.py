@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import faulty
 import trials
-from flows import ROOT, environment, stand_in
+from flows import ROOT, environment, make_words, stand_in
 
 # of a hundred trials by chance so many are of this kind; the others kill whole runs
 OFTEN = {"hidden": 20, "unreadable": 15, "bad_log": 8, "dying_workers": 6, "half_copied": 6, "upgraded": 4,
@@ -131,7 +131,7 @@ class Torture:
             target = chance.choice(["run", "run", "compact", "recover"])
             settings = [f"WORK={work}", f"SHARD_ROWS={chance.choice([1, 500, 65536])}", f"JOBS={chance.choice([1, 2])}",
                         f"SHARD_LAYOUT={chance.choice(['dense', 'parquet'])}"]
-            kills += run_and_kill(["make", "-C", ROOT, target, *settings], chance.uniform(0.1, 1.2))
+            kills += run_and_kill(make_words(target, *settings), chance.uniform(0.1, 1.2))
         for name, *options in (["recover-manifest"], ["adopt-xml"], ["encode-batch", "--queued"], ["compact-shards"]):
             faulty.ok(name, "--work", work, *options)
         return work, kills

@@ -15,7 +15,7 @@ import sys
 import time
 
 import faulty
-from flows import ROOT, environment, make
+from flows import ROOT, environment, make, start_make
 from handwritten import hand, log, won
 from machines import below, until
 
@@ -182,9 +182,7 @@ def many(torture, directory, chance):
     """A run over more than a thousand logs is killed: make alone, or with all that it started."""
     work, kills = torture.ready("many", directory), 0
     for _ in range(2):
-        run = subprocess.Popen(["make", "-C", ROOT, "run", f"WORK={work}", "JOBS=2", "SHARD_ROWS=300"],
-                               env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, start_new_session=True)
+        run = start_make("run", f"WORK={work}", "JOBS=2", "SHARD_ROWS=300")
         time.sleep(chance.uniform(0.2, 4))
         if chance.random() < 0.5:
             kills += faulty.kill_group(run)

@@ -9,7 +9,7 @@ import time
 import faulty
 import machines
 import pytest
-from flows import ROOT, environment, make, script, stand_in
+from flows import ROOT, environment, make, make_words, script, stand_in
 from support import broken
 from test_documented import EXAMPLES, MACHINES, README, shape, transcripts
 
@@ -75,7 +75,7 @@ def cluster(tmp_path_factory):
 
 def start(*args, settings):
     """Start make in the tree, with its output in a pipe."""
-    return subprocess.Popen(["make", "-C", ROOT, *map(str, args)], env=environment(**settings), text=True,
+    return subprocess.Popen(make_words(*args, **settings), env=environment(**settings), text=True,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 

@@ -10,7 +10,7 @@ import time
 
 import faulty
 import pytest
-from flows import ROOT, environment, records, script
+from flows import ROOT, environment, make_words, records, script
 from machines import below, until
 
 from lib.demo.selfplay import play
@@ -38,7 +38,7 @@ def test_make_killed_while_many_logs_are_hashed_leaves_nobody_who_keeps_the_run_
     # a disk that does not answer, so that hashing is not over before the kill
     settings = {"PYTHONPATH": str(ROOT / "tests" / "faults"), "TENHOU_FAULT": "hang read */xml/2*.txt 20",
                 "TENHOU_FAULT_IN": "verify-xml"}
-    make = subprocess.Popen(["make", "-C", ROOT, "run", f"WORK={work}", "JOBS=2"], env=environment(**settings),
+    make = subprocess.Popen(make_words("run", f"WORK={work}", "JOBS=2"), env=environment(**settings),
                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         hashing = until(lambda: len(found := processes(make.pid, "verify-xml")) == 3 and found)
