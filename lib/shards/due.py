@@ -2,7 +2,7 @@
 rows an older encoder made."""
 
 from ..store import wording, workdir
-from ..store.claims import kept
+from ..store.claims import held, kept
 from ..store.errors import Problem
 from . import fate, policy, reading, verify
 
@@ -20,7 +20,7 @@ class Due:
 
         Raises Problem for a shard of another version, or a cache that is not mounted; OSError.
         """
-        self._work, self._manifest, self.encoder, self._say = work, manifest, encoder, say
+        self._work, self._manifest, self.encoder, self._say, self._deep = work, manifest, encoder, say, deep
         self.gone, self.unreadable, self._again = {}, 0, {}
         for found in verify.check(work, reading.names(work), manifest, deep, of=only):
             if found.verdict == "foreign":
@@ -62,14 +62,15 @@ class Due:
         return [game for game, r in self._manifest.latest.items() if self.is_due(r) and game not in lost]
 
     def _lost(self, found):
-        games = claimed(self._manifest, found.shard)
+        games = claimed(self._manifest, found)
         lost = [game for game in games if workdir.log_is_gone(self._work, game)]
+        again = sum(self.is_due(self._manifest.latest[game]) for game in games if game not in lost)
         what = f"{found.shard} is gone" if found.verdict == "absent" else f"{found.shard} is damaged ({found.why})"
-        if len(games) > len(lost):
-            self._say(f"{what}: encoding {wording.count(len(games) - len(lost), 'game')} again")
+        if again:
+            self._say(f"{what}: encoding {wording.count(again, 'game')} again")
         if lost:
             self._say(f"{what}, and the logs of {wording.count(len(lost), 'game')} in it are gone too; to queue their "
-                      f"downloads: {wording.make(self._work, 'check REPAIR=1')}")
+                      f"downloads: {wording.make(self._work, 'check REPAIR=1' + ' DEEP=1' * self._deep)}")
         return lost
 
     def kept(self, record):
@@ -78,7 +79,9 @@ class Due:
         return {} if found and found.verdict == "damaged" else kept(record)
 
 
-def claimed(manifest, shard):
-    """The games that are encoded, and have their rows in `shard`."""
-    records = map(manifest.latest.get, manifest.claims.get(shard, ()))
-    return [r["gid"] for r in records if r.get("status") == "encoded" and r.get("shard") == shard]
+def claimed(manifest, found):
+    """The games that are encoded and have their rows in the shard of a verify.Finding. If it is damaged, also those
+    that keep old rows there until their log is back: these rows are no better."""
+    records = map(manifest.latest.get, manifest.claims.get(found.shard, ()))
+    return [r["gid"] for r in records if (found.verdict == "damaged" or r.get("status") == "encoded")
+            and (held(r) or {}).get("shard") == found.shard]

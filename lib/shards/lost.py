@@ -10,7 +10,7 @@ def games(work, manifest, found):
     OSError, Problem."""
     if not found.is_lost:
         return []
-    lost = [game for game in due.claimed(manifest, found.shard) if workdir.log_is_gone(work, game)]
+    lost = [game for game in due.claimed(manifest, found) if workdir.log_is_gone(work, game)]
     if lost and found.verdict == "contradicted":
         meta = reading.read_meta(work, found.shard)
         sound = {g["gid"] for g in policy.live(meta, found.shard, manifest.latest)}

@@ -17,8 +17,8 @@ def next_step(work, manifest, findings, lost=False, deep=False):
         games, have = ("1 game", "has") if found == 1 else (f"{found} games", "have")
         return f"{games} {have} sound rows that the manifest has lost track of; to record them again", "recover"
     if lost:
-        return "to queue the downloads of the lost games", "check REPAIR=1"
-    if any(each.is_lost and due.claimed(manifest, each.shard) for each in wrong):
+        return "to queue the downloads of the lost games", f"check REPAIR=1{' DEEP=1' * deep}"
+    if any(each.is_lost and due.claimed(manifest, each) for each in wrong):
         return "to encode the games of the mismatched shards again", f"run{' DEEP=1' * deep}"
     if any(_is_awaited(work, manifest, each.shard) for each in wrong):
         return "to record rows that no event names yet", "run"

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 
 import faulty
@@ -57,6 +58,24 @@ def test_a_rotten_log_of_an_encoded_game_goes_to_the_trash_and_its_rows_stay(wor
     assert rows_of_index(work) == before and script("manifest-status", "--work", work).stdout.endswith(
         f"\nrows : {before}\nrows kept of corrupt or failed games : {claim['n_samples']} (1 game)\n")
     assert make("check", f"WORK={work}").returncode == 0
+
+
+def test_rows_that_are_damaged_as_well_as_their_log_do_not_stay_if_the_user_does_what_the_check_says(work):
+    before, claim = rows_of_index(work), Manifest(work).latest[G]
+    rot(work)
+    labels = work / "cache" / claim["shard"] / "labels.npy"
+    data = bytearray(labels.read_bytes())
+    data[-1] ^= 1
+    labels.write_bytes(data)
+    for _ in range(4):
+        done = make("check", f"WORK={work}", "DEEP=1", f"TENHOU_URL={NOBODY}")
+        advice = re.findall(r": make (.*)$", done.stdout, re.M)
+        if done.returncode == 0:
+            break
+        for words in advice:
+            make(*words.split(), f"TENHOU_URL={NOBODY}")
+    assert done.returncode == 0 and Manifest(work).latest[G]["status"] in ("corrupt", "failed"), done.stdout
+    assert rows_of_index(work) == before - claim["n_samples"]
 
 
 def test_compaction_takes_the_rows_of_a_game_along_that_waits_for_its_log(work):
