@@ -14,6 +14,8 @@ MAKEFLAGS += -r
 include config.mk
 # refuse a $ before make expands it
 $(foreach k,WORK IDS YEAR,$(if $(findstring $$,$(value $k)),$(error $k='$(value $k)': must have no $$)))
+# for commands to paste: -C goes into the tree, but not the user
+export CALLED_IN := $(PWD)
 # for lib/cli/makeline.py, which checks the command line
 export GOALS := $(MAKECMDGOALS)
 # When the make that the user started ends, for whatever reason, its scripts end too. Its process number means nothing on

@@ -28,7 +28,7 @@ _KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", 
 def environment(**settings):
     """The environment without knobs of the one who runs the tests, but with `settings`."""
     kept = {k: v for k, v in os.environ.items() if k not in _KNOBS and k not in cli_settings.defaults()}
-    return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"} | settings
+    return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PWD": str(ROOT)} | settings
 
 
 def script(name, *args, **options):

@@ -14,13 +14,24 @@ def count(n, noun):
 
 
 def make(work, words):
-    """The command `make <words>` for a work directory, to be pasted in this tree. It stands last on its line."""
-    return f"make {words}" + ("" if _is_default(work) else f" WORK={_path(work)}")
+    """The command `make <words>` for a work directory, to be pasted where the user is. It stands last on its line."""
+    there = "" if _is_here() else f"-C {shlex.quote(_ROOT)} "
+    return f"make {there}{words}" + ("" if _is_default(work) else f" WORK={_path(work)}")
 
 
 def script(work, words):
     """The same for a script of bin/."""
-    return f"bin/{words}" + ("" if _is_default(work) else f" --work {_path(work)}")
+    there = "" if _is_here() else shlex.quote(_ROOT) + "/"
+    return f"{there}bin/{words}" + ("" if _is_default(work) else f" --work {_path(work)}")
+
+
+def _is_here():
+    """True if the user is in this tree, or has it only as a package, without a Makefile. make tells where it was called
+    in CALLED_IN, because -C takes its scripts into the tree."""
+    try:
+        return _default() is None or os.path.samefile(os.environ.get("CALLED_IN") or os.getcwd(), _ROOT)
+    except OSError:
+        return False
 
 
 def _is_default(work):

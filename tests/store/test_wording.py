@@ -18,6 +18,10 @@ def test_a_command_names_the_work_directory_wherever_it_is_made_up(work, monkeyp
     here = wording.make(work, "check REPAIR=1")
     assert here.startswith("make check REPAIR=1 WORK=")
     monkeypatch.chdir(tmp_path)  # a script may be called anywhere, but make runs in the tree
+    away = wording.make((ROOT / work).resolve(), "check REPAIR=1")
+    assert away == here.replace("make ", f"make -C {ROOT} ")
+    assert wording.script("/w", "verify-xml") == f"{ROOT}/bin/verify-xml --work /w"
+    monkeypatch.setenv("CALLED_IN", str(ROOT))
     assert wording.make((ROOT / work).resolve(), "check REPAIR=1") == here
     assert (ROOT / here.partition("WORK=")[2]).resolve() == (ROOT / work).resolve()
 
