@@ -23,6 +23,7 @@ _NO_DATE = "00010101"  # readers of the cache can still take it for a date
 _LINKS_LIMIT = 1_000_000  # ids that are kept in memory
 _INDEX = re.compile(r"sc[a-f][0-9]{8,10}\.[a-z.]+")  # Tenhou's own lists
 _HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.I)
+_TILE = re.compile(rb"<[D-GT-W][0-9]{1,3}\b")
 _GO = re.compile(rb'<GO\b[^>]*?\btype="([0-9]{1,5})"(?:[^>]*?\blobby="([0-9]{1,5})")?')
 
 
@@ -190,7 +191,10 @@ def note_links(work, manifest, links):
 
 def _made_id(data, sha256):
     """An id for a log that has none: a date that no game has, because a log does not tell when it was played; the log's
-    table type and lobby; and the beginning of its hash."""
+    table type and lobby; and the beginning of a hash of all that was drawn and discarded, or of the log if nothing was:
+    so copies of one game that differ in line ends, names or the like get the same id."""
     found = _GO.search(data)
+    if tiles := _TILE.findall(data):
+        sha256 = hashlib.sha256(b"".join(tiles)).hexdigest()
     kind, lobby = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
     return f"{_NO_DATE}gm-{kind & 0xFFFF:04x}-{lobby:04d}-{sha256[:8]}"

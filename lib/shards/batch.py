@@ -8,7 +8,7 @@ import math
 from ..logs import adopt
 from ..rows import encoder
 from ..rows.workers import Workers
-from ..store import identity, wording
+from ..store import identity, wording, workdir
 from ..store.errors import Interrupted
 from . import commit, fate, index, layouts, pace, writing
 from .due import Due
@@ -117,6 +117,8 @@ class Batch:
         return False
 
     def _hint(self, game, record):
+        if record and record.get("status") in ("duplicate", "corrupt") and not workdir.log_is_gone(self.work, game):
+            return f"; to take in the log that is in xml/ now: {wording.make(self.work, 'run')}"
         if self._again or not fate.may_be_tried_again(record):
             return ""
         return f"; to encode it again: {wording.script(self.work, f'encode-batch --again {game}')}"
@@ -155,6 +157,8 @@ class Batch:
         if record.get("status") == "downloaded" and record.get("whole", True):
             self._in_hand.add(game)
             self._workers.put(game, record["sha256"])
+        elif record.get("status") == "duplicate":
+            self._say(f"{game} {fate.of(record)}")
         else:
             self.tally["still being copied"] += 1
         return True

@@ -28,6 +28,7 @@ class History(Manifest):
     def _forget(self):
         super()._forget()
         self.hours = collections.Counter()
+        self._last = None  # the time of the last event of whatever kind
         self._recent = collections.deque(maxlen=20_000)  # [time, kind, events]: an hour has no more of them
 
     def _resume(self, f, end):
@@ -38,6 +39,7 @@ class History(Manifest):
         before = self.latest.get(game) if type(game) is str else None
         if not super()._put(record, line):
             return False
+        self._last = record.get("ts")
         kind = KINDS.get(status)
         moves = "dropped" in record or (status == "encoded" and before is not None and before.get("status") == status)
         if kind and not moves:
@@ -51,7 +53,7 @@ class History(Manifest):
 
     def last_event(self):
         """When the last event was, as a datetime; None if there was none."""
-        return max(filter(None, (clock.moment(time) for time, _, _ in self._recent)), default=None)
+        return clock.moment(self._last)
 
     def pace(self):
         """Downloads per hour, without imports, in the last series of them that has no gap longer than _PAUSE, for its

@@ -64,8 +64,12 @@ def must_exist(work):
 
 
 def enter(work, *needed):
-    """As `make`, for a work directory that must be there already: a typo must not make one. Raises Problem, OSError."""
+    """As `make`, for a work directory that must be there already: a typo must not make one, nor make another folder
+    one. Raises Problem, OSError."""
     must_exist(work)
+    found = set(os.listdir(work))
+    if found and not found & {identity.FILE, MANIFEST, RUN_LOCK, "raw", *identity.FOLDERS}:
+        raise Problem(f"{work} is not a work directory: it has none of {MANIFEST}, xml/ and cache/")
     make(work, *needed)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..rows import folded, schema
 from ..shards import reading
-from ..store import wording
-from ..store.identity import leads_nowhere
+from ..store import identity, wording, workdir
+from ..store.errors import Problem
 
 # what Cache.games() gives; scores, ranks: of the four seats at the end; ranks are 0 if the shard is too old to say
 GAMES = np.dtype([("game", "<i4"), ("gid", "U32"), ("type", "U4"), ("date", "datetime64[h]"), ("first", "<i8"),
@@ -61,12 +61,7 @@ def load(path, encoder=None):
         names = [entry["path"] for entry in index["shards"] if encoder in (None, made.get(entry["path"]))]
         ranges = [index["row_ranges"][name] for name in names]
     except (FileNotFoundError, NotADirectoryError):
-        nowhere = leads_nowhere(path)
-        hint = (f"it is a link to {nowhere}, and nothing is there" if nowhere else
-                "the cache is its folder cache/" if os.path.isdir(os.path.join(path, "cache")) else
-                f"to write index.json: {_rebuild(path)}"
-                if os.path.isdir(path) else "there is no such directory")
-        raise CacheError(f"{path}: no index of a cache: {hint}") from None
+        raise CacheError(f"{path}: no index of a cache: {_why_none(path)}") from None
     except OSError as e:
         raise CacheError(f"{path}: index.json: {e.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -91,6 +86,24 @@ def load(path, encoder=None):
     first = np.concatenate([[0], np.cumsum(rows)])
     table = Table(names, metas, shard, place, start, rows, first, gid, final.reshape(-1, 4), identity, shard)
     return table, encoders
+
+
+def _why_none(path):
+    """Why there is no index.json at `path`, and what to do."""
+    work, name = os.path.split(os.path.abspath(path))
+    if nowhere := identity.leads_nowhere(path):
+        return f"it is a link to {nowhere}, and nothing is there"
+    if not os.path.isdir(path):
+        return "it is not a directory" if os.path.exists(path) else "there is no such directory"
+    if os.path.isdir(os.path.join(path, "cache")):
+        return "the cache is its folder cache/"
+    if name != "cache" or not {identity.FILE, workdir.MANIFEST} & set(os.listdir(work)):
+        return "it is not the folder cache/ of a work directory"
+    try:
+        identity.must_be_here(work, name)
+    except Problem as e:
+        return str(e)
+    return f"to write index.json: {_rebuild(path)}"
 
 
 def _rebuild(path):

@@ -314,6 +314,14 @@ def test_a_log_without_an_id_is_told_and_gets_one_if_asked_for(work, tmp_path):
     assert script("import-logs", "--work", work, "--unnamed", tmp_path / "a").stdout == ""
 
 
+def test_copies_of_a_game_without_an_id_get_the_same_one_and_come_in_once(work, tmp_path):
+    moves = b'<T1/><D1/><U22/><e22/>'
+    for n, data in enumerate((moves, moves + b"\n", b'<UN n0="x"/>' + moves, b"<T1/><D2/><U22/>")):
+        (tmp_path / f"{n}.xml").write_bytes(nameless(1).replace(b"<ROWS", data + b"<ROWS"))
+    done = script("import-logs", "--work", work, "--unnamed", tmp_path)
+    assert len(done.stdout.split()) == 2 and "2 other logs of games that are here" in done.stderr
+
+
 def test_a_log_without_an_id_that_the_manifest_knows_as_lost_is_taken_back(work, tmp_path):
     event(work, 1, status="corrupt", sha256=sha(log(1)))
     (tmp_path / "x.xml").write_bytes(log(1))

@@ -85,6 +85,16 @@ def test_the_pace_is_that_of_the_last_downloads_however_long_a_run_goes_on_encod
     assert f"{found.last_event():%H:%M}" == "13:00" and found.pace() == 60
 
 
+def test_the_last_event_may_be_that_of_a_game_that_was_encoded_again(work):
+    assert events(work, (0, 1, "encoded"), (5, 1, "encoded")).last_event() == moment(at(5))
+
+
+def test_a_folder_that_is_not_mounted_is_told_with_the_status(work):
+    os.rename(os.path.join(work, "xml"), os.path.join(work, "away"))
+    done = script("manifest-status", "--work", work, "--full")
+    assert done.returncode == 0 and f"manifest-status: {work}/xml" in done.stderr and "games : 0" in done.stdout
+
+
 def test_of_a_long_run_the_last_hour_counts(work):
     found = events(work, *[(n, n, "downloaded") for n in range(300)],
                       *[(300 + n * 10, 300 + n, "downloaded") for n in range(7)])

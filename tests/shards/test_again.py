@@ -91,6 +91,14 @@ def test_again_replaces_the_rows_of_an_encoded_game_once(settled):
     assert checked.returncode == 0 and f"stale rows : {before['n_samples']}" in checked.stderr
 
 
+def test_a_log_that_was_put_in_the_place_of_a_damaged_one_is_pointed_out(settled):
+    event(settled, 0, status="corrupt")
+    assert told(settled, "--again", game(0))[0].endswith(
+        f"; to take in the log that is in xml/ now: make run WORK={settled}")
+    os.unlink(os.path.join(settled, "xml", f"{game(0)}.txt"))
+    assert "in xml/ now" not in told(settled, "--again", game(0))[0]
+
+
 def test_again_tries_a_failed_game_whose_log_and_encoder_are_the_same(settled):
     assert told(settled, "--again", game(1)) == [
         f"{game(1)}: incomplete: no owari", "0 encoded, 1 failed, 0 corrupt; 0 rows"]

@@ -11,7 +11,7 @@ import time
 import faulty
 import numpy as np
 import pytest
-from flows import ROOT, environment
+from flows import ROOT, environment, script
 from support import SHARD, downloaded, edit_meta, event, game, log, put_shard
 
 from lib.manifest import Manifest
@@ -202,3 +202,10 @@ def test_what_keeps_the_index_from_being_written_stops_no_encoding(work, encoder
         os.utime(workdir.path(work, "cache", "index.json"), (past, past))
     downloaded(work, 1, log(1, 2))
     assert list(Batch(work, Manifest(work), 1000, only=[game(1)]).run(iter([game(1)]))) == [game(1)]
+
+
+def test_a_folder_that_is_no_work_directory_does_not_become_one(tmp_path):
+    (tmp_path / "thesis.txt").touch()
+    done = script("rebuild-index", "--work", tmp_path)
+    assert done.returncode == 1 and "is not a work directory" in done.stderr
+    assert os.listdir(tmp_path) == ["thesis.txt"]

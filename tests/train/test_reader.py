@@ -260,6 +260,15 @@ def test_what_is_no_cache_is_said(tmp_path, work):
         Cache(tmp_path)
     with pytest.raises(CacheError, match="folder cache/"):
         Cache(work)
+    with pytest.raises(CacheError, match="it is not a directory"):
+        Cache(f"{work}/manifest.jsonl")
+    for folder in ("xml", "cache/shard_00000"):
+        with pytest.raises(CacheError, match="is not the folder cache/ of a work directory"):
+            Cache(f"{work}/{folder}")
+    (tmp_path / "w" / "cache").mkdir(parents=True)
+    shutil.copy(f"{work}/format.json", tmp_path / "w")
+    with pytest.raises(CacheError, match=r"has no \.work-id"):
+        Cache(tmp_path / "w" / "cache")
     (tmp_path / "link").symlink_to("away")
     with pytest.raises(CacheError, match=f"it is a link to {os.path.realpath(tmp_path)}/away, and nothing is there"):
         Cache(tmp_path / "link")

@@ -285,6 +285,16 @@ def test_a_log_that_becomes_whole_between_adopting_and_encoding_is_encoded_by_th
     assert done.stdout.split() == [G] and Manifest(work).latest[G]["status"] == "encoded"
 
 
+def test_a_half_log_in_whose_place_another_game_s_log_is_put_is_told_as_a_duplicate(tmp_path, logs):
+    work, other = tmp_path / "w", faulty.game(0)
+    faulty.put(work, {G: logs[other][:1000], other: logs[other]})
+    faulty.ok("adopt-xml", "--work", work)
+    faulty.put(work, {G: logs[other]})
+    done = faulty.ok("encode-batch", "--work", work, "--queued", "--jobs", 1)
+    assert f"{G} has the very same log as {other}" in done.stderr and "copied" not in done.stderr
+    assert Manifest(work).latest[G]["status"] == "duplicate" and trash(work) == [logs[other]]
+
+
 def test_a_log_that_is_still_growing_is_left_as_it_is(tmp_path, logs):
     work, data = tmp_path / "w", logs[G]
     faulty.put(work, {G: data[:1000]})
