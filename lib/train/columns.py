@@ -23,6 +23,8 @@ _FIELDS.pop("game")  # in origin it is the number of the game in its shard, not 
 
 def chosen(columns, ragged):
     """The names of the columns asked for; None means the defaults. Raises ValueError for an unknown one."""
+    if isinstance(columns, str):
+        raise ValueError(f"columns={columns!r}: must be a list of names")
     names = tuple(columns) if columns is not None else RAGGED if ragged else DENSE
     known = [name for name in ALL if not (ragged and name == "attention_mask")]
     if not set(names) <= set(known):

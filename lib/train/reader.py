@@ -13,6 +13,7 @@ in any Python as the package paipu_cache. In this tree, with .venv/bin/python, t
 
 import bisect
 import hashlib
+import numbers
 import os
 import warnings
 
@@ -43,8 +44,10 @@ class Cache:
         validation: the fraction of the games that are the split "validation"; all others are "train". A hash of the gid
         decides, so a game never changes its side when games are added, and a larger fraction keeps all games of a
         smaller one. encoder: show only rows that this version of the encoder made, a text as in index.json; None: all.
-        Raises CacheError.
+        Raises CacheError, ValueError.
         """
+        if not (isinstance(validation, numbers.Real) and 0 <= validation <= 1):
+            raise ValueError(f"validation={validation!r}: must be a number from 0 to 1")
         self.path, self.validation = os.fspath(path), validation
         self._source, self._counts = Source(self.path, encoder), {}
         self._table, self.encoders = self._source.table, self._source.encoders
@@ -166,9 +169,10 @@ class Cache:
         what could be done. columns chooses columns, see paipu_cache.train.columns; each batch has `row`, the numbers of
         its rows in the cache, and `game`, those of their games in games(), unless it chooses others.
 
-        Sharing: each `rank` of `world` ranks gets as many rows as the others, and no row of another. Each `worker` of
-        `num_workers` reads only its own part of its rank's rows; if the workers are asked in turn, they give all
-        batches. With `ordered` they give them in the order of one worker alone, but then each reads everything.
+        Sharing: each `rank` of `world` ranks gets as many rows as the others, and no row of another; the few rows that
+        are left over, fewer than `world`, belong to none in this epoch. Each `worker` of `num_workers` reads only its
+        own part of its rank's rows; if the workers are asked in turn, they give all batches. With `ordered` they give
+        them in the order of one worker alone, but then each reads everything.
 
         Resuming: give epoch, and as `start` the number of batches that this rank has seen, over all its workers. The
         rest of the epoch follows, with the same number of workers or, if `ordered`, any number.
@@ -177,16 +181,17 @@ class Cache:
         select that can match nothing in any cache, like the type "a9", raises ValueError, and so does a start beyond
         the end.
 
-        Form: `ragged` gives tokens and scalars without padding, and cu_seqlens, which says where each row begins. `cut`
-        pads no further than the longest row of the batch. `bucket` makes batches of rows of similar length. Rows have
-        118 tokens on average, 246 at most. permute_suits exchanges manzu, pinzu and souzu at random, row by row:
-        tokens, masks and labels become just those of the same game dealt in other suits.
+        Form: `ragged` gives tokens and scalars without padding, and cu_seqlens, which says where each row begins; for
+        origin and outcome it gives their fields, like hand_delta, unless columns chooses others. `cut` pads no further
+        than the longest row of the batch. `bucket` makes batches of rows of similar length. Rows have 118 tokens on
+        average, 246 at most. permute_suits exchanges manzu, pinzu and souzu at random, row by row: tokens, masks and
+        labels become just those of the same game dealt in other suits.
 
         Raises CacheError, ValueError.
         """
         if size < 1 or window < 1 or not 0 <= worker < num_workers or not 0 <= rank < world or start < 0:
-            raise ValueError("size and window must be at least 1, worker below num_workers, rank below world, and start"
-                             " at least 0")
+            raise ValueError(f"size={size} and window={window} must be at least 1, worker={worker} below num_workers="
+                             f"{num_workers}, rank={rank} below world={world}, and start={start} at least 0")
         names = cols.chosen(columns, ragged)
         chosen, counts, kinds = self._select(split, select)
         pieces = plan.shuffled(plan.pieces(self._table, chosen, counts), seed, epoch)

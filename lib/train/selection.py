@@ -22,7 +22,7 @@ def parse(select):
     a dict with some of these keys, all of which must be true of a row:
 
         type    a table type like "00a9", or several
-        dates   (first day, last day), like ("2024-01-01", "2024-06-30"); either may be None
+        dates   (first day, last day), both included, like ("2024-01-01", "2024-06-30"); either may be None
         gids    the id of a game, or several
         games   a function as above
         kinds   one or several of turn, call, riichi, chi, pon, kan, win; a row must be of at least one of them
@@ -66,6 +66,8 @@ def _of_ids(table, gids):
 
 
 def _within(table, dates):
+    if isinstance(dates, str) or len(dates) != 2:
+        raise ValueError(f'dates={dates!r}: must be (first day, last day), like ("2024-01-01", "2024-06-30")')
     first, last = dates
     first, last = np.datetime64(first or "0001-01-01"), np.datetime64(last or "9999-12-31")
     if first > last:

@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -313,6 +314,21 @@ def test_an_array_with_fewer_rows_than_its_shard_is_not_read(tmp_path, played):
 def test_arguments_that_cannot_be_are_refused(c, wrong):
     with pytest.raises(ValueError, match="at least"):
         next(c.batches(**wrong))
+
+
+@pytest.mark.parametrize(("wrong", "told"), [
+    ({"columns": "labels"}, "must be a list of names"),
+    ({"select": {"dates": "2017"}}, "must be (first day, last day)"),
+    ({"size": 0}, "size=0"), ({"worker": 3}, "worker=3 below num_workers=1")])
+def test_an_argument_that_cannot_be_is_named_with_what_it_must_be(c, wrong, told):
+    with pytest.raises(ValueError, match=re.escape(told)):
+        next(c.batches(**{"size": 8} | wrong))
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 2, "0.1", None])
+def test_a_fraction_of_games_for_validation_is_one(work, wrong):
+    with pytest.raises(ValueError, match="must be a number from 0 to 1"):
+        Cache(f"{work}/cache", validation=wrong)
 
 
 # the columns
