@@ -169,11 +169,12 @@ def _rows(rows):
                 "rows; 0m 0p 0s are the red fives"),
         el.figure("Tokens a row", plots.histogram(
             np.arange(0, len(tokens) + _BIN, _BIN), binned, 4, "tokens", (low, high + 1)),
-            f"rows; {low} to {high}, {mean:.0f} on average, at most {len(tokens) - 1} in any"),
+            f"rows; {low} to {high}, {mean:.0f} on average; a row has room for {len(tokens) - 1}"),
         el.figure("Rows by the final place of their player", plots.columns(
             ["1st", "2nd", "3rd", "4th"], rows["places"].tolist(), 1), "rows"),
         el.figure("Points at the end of the game", plots.outlines(
             FINAL_EDGES, list(zip(("1st", "2nd", "3rd", "4th"), rows["finals"].tolist(), strict=True)), "points"),
-            "players by their place"),
+            "players by their place; what is beyond the ends is in the last steps"),
         el.figure("Points won or lost in the hand", plots.histogram(DELTA_EDGES, rows["deltas"].tolist(), 3, "points"),
-                f"rows; {100 * rows['won'] / n:.0f} % of them won some"))
+                f"rows; in {100 * rows['won'] / n:.0f} % the player won points; what is beyond the ends is in the last "
+                "steps"))
