@@ -296,7 +296,7 @@ def test_an_array_with_fewer_rows_than_its_shard_is_not_read(tmp_path, played):
     path = tmp_path / "cache" / "shard_00000" / "labels.npy"
     labels = np.load(path)
     np.save(path, labels[:-1])
-    with pytest.raises(CacheError, match=rf"labels.npy has {len(labels) - 1} rows; meta.json says {len(labels)}; what"):
+    with pytest.raises(CacheError, match=rf"labels.npy has {len(labels) - 1} rows; meta.json says {len(labels)}; to"):
         Cache(tmp_path / "cache")[0]
 
 
