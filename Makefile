@@ -13,7 +13,7 @@ MAKEFLAGS += -r
 
 include config.mk
 # refuse a $ before make expands it
-$(foreach k,WORK IDS YEAR,$(if $(findstring $$,$(value $k)),$(error $k='$(value $k)': must have no $$)))
+$(foreach k,WORK IDS YEAR,$(if $(findstring $$,$(value $k)),$(error $k='$(value $k)': must not contain $$)))
 # for commands to paste: -C goes into the tree, but not the user
 export CALLED_IN := $(PWD)
 # for lib/cli/makeline.py, which checks the command line
@@ -113,7 +113,7 @@ test: venv settings  ## run the tests, without the slow ones, in some minutes; T
 test-all: test  ## run all tests, also those with kills, pip, no-op runs and other machines
 	@.venv/bin/python -m pytest -m slow $(PYTEST_ARGS)
 
-torture: venv settings  ## kill every script and fail its calls for fifteen minutes, and count losses; TORTURE=long: for hours
+torture: venv settings  ## kill every script and make its system calls fail, for fifteen minutes; count losses; TORTURE=long: for hours
 	@bin/make-venv test parquet
 	@.venv/bin/python tests/torture.py
 

@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 
+from ..store import wording
 from ..store.errors import Problem, Usage
 from . import origins, settings
 
@@ -52,7 +53,9 @@ def check():
     for name in goals():
         if name not in targets():
             raise Usage(f"{name} is not a target; to list the targets: make help")
-    if ("convert" in goals()) != bool(line.get("LAYOUT")):
+    if "convert" in goals() and not line.get("LAYOUT"):
+        raise Usage("make convert needs LAYOUT=parquet or LAYOUT=dense")
+    if line.get("LAYOUT") and "convert" not in goals():
         raise Usage("LAYOUT goes with make convert, e.g. make convert LAYOUT=parquet; for new shards set SHARD_LAYOUT")
     for name in ("WORK", "IDS"):  # make has already expanded what stands in the environment
         if name in line and (line[name] or name == "WORK"):
@@ -61,8 +64,10 @@ def check():
 
 def check_work():
     """Raise Problem if a target needs a work directory and it is not there."""
-    if _INSIDE & set(goals()) and not os.path.isdir(settings.get("WORK")):
-        raise Problem(f"{settings.get('WORK')}: no such work directory")
+    work = settings.get("WORK")
+    if _INSIDE & set(goals()) and not os.path.isdir(work):
+        raise Problem(f"{work}: no such work directory; check WORK, or begin one: "
+                      f"{wording.make(work, 'import FROM=~/logs')}")
 
 
 def told(quiet):

@@ -5,7 +5,7 @@ import os
 from ..store.errors import Usage
 from . import helppage, origins, script, settings
 
-STDIN = "without any, those on stdin, one a line"
+STDIN = "without any, those on stdin, one per line"
 STDIN_OR_ALL = "without any, those from a pipe or file on stdin; if stdin is neither, all"
 
 
@@ -30,7 +30,7 @@ def _setting(p, flag, name, parse, **options):
 def knob(p, flag, name, help=""):
     """Add `flag`, a number whose default is the setting `name`."""
     _setting(p, flag, name, lambda text, what: settings.parse_number(text, what, *settings.NUMBERS[name]), metavar="N",
-             help=f"{help} (now: {settings.get(name) or 'none'})")
+             help=f"{help} (now: {settings.get(name) or 'not set'})")
 
 
 def layout_knob(p, default, help):
@@ -48,7 +48,7 @@ def layout_knob(p, default, help):
 
 def year_knob(p):
     """Add --year."""
-    _setting(p, "--year", "YEAR", settings.parse_year, help=f"the year (now: {settings.get('YEAR') or 'none'})")
+    _setting(p, "--year", "YEAR", settings.parse_year, help=f"the year (now: {settings.get('YEAR') or 'not set'})")
 
 
 def all_switch(p):
@@ -71,7 +71,7 @@ def deep_switch(p):
 
 def session_knobs(p):
     """Add the options of a script that sends requests to the server."""
-    knob(p, "--max-refusals", "MAX_REFUSALS", help="stop after so many refusals in a row")
+    knob(p, "--max-refusals", "MAX_REFUSALS", help="stop after this many refusals in a row")
     knob(p, "--delay", "DELAY", help="seconds between requests")
     if_busy(p)
 

@@ -9,6 +9,7 @@ from .signals import stop
 
 # isort: split
 import contextlib
+import errno
 import fcntl
 import os
 import signal
@@ -117,7 +118,9 @@ def run(main):
     except Interrupted:
         status = 128 + stop.signum
     except OSError as e:
-        say(f"{e.filename or ''}: {e.strerror or e}".removeprefix(": "))
+        full = e.filename and e.errno in (errno.ENOSPC, errno.EDQUOT)  # a file of ours, not what stdout leads to
+        what = "; what was finished is safe: free some space, then run the same command again" if full else ""
+        say(f"{e.filename or ''}: {e.strerror or e}{what}".removeprefix(": "))
         status = 1
     with contextlib.suppress(OSError):
         sys.stdout.flush()  # what was printed before an error

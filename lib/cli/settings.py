@@ -92,7 +92,7 @@ def parse_year(text, name="YEAR"):
     if not re.fullmatch("20[0-9]{2}", text):
         raise Usage(f"{name}={text}: must be a year like 2024")
     if int(text) > datetime.datetime.now(JAPAN).year:
-        raise Usage(f"{name}={text}: must be a year that has begun")
+        raise Usage(f"{name}={text} has not begun yet")
     return int(text)
 
 
@@ -140,8 +140,10 @@ def parse_path(text, name):
     shell."""
     if not text:
         raise Usage(f"{name}='': must be a path")
+    if "~" in text:
+        raise Usage(f"{name}='{text}': write the path without ~")
     if not set(text).isdisjoint(f"{_ODD}\t\n"):
-        raise Usage(f"{name}='{text}': must have no spaces and none of {_ODD}")
+        raise Usage(f"{name}='{text}': must not contain spaces or any of {_ODD}")
     return text
 
 

@@ -52,7 +52,7 @@ def await_stdin():
 
 def _stdin_ids(lines):
     if script.sys.stdin.isatty():
-        script.say("type game ids, one a line; Ctrl-D ends")
+        script.say("type game ids, one per line; Ctrl-D ends")
     for line in _stdin_lines():
         line = line and line.lstrip("\ufeff")  # as some editors of Windows begin a file
         found = line and gid.parse(line)

@@ -39,7 +39,7 @@ def of(error, proxy, host, timeout):
     """The Fault of a request that raised `error`. proxy: what it went through, see lib.download.proxies.of, or None.
     Raises Problem if the proxy cannot be used at all."""
     if proxy and (why := proxies.why_unusable(error)):
-        raise Problem(f"{proxy}: {why}; unset it, or have no_proxy={host} go around it")
+        raise Problem(f"{proxy}: {why}; unset it, or set no_proxy={host} to bypass it")
     if isinstance(error, requests.exceptions.ChunkedEncodingError):
         return Fault("passing", _why(error))
     if proxy and (_is_among(error, "ProxyError") or _is_lost(error)):  # lost by whom nobody can tell

@@ -24,7 +24,7 @@ def why_unusable(error):
     if isinstance(error, exceptions.InvalidSchema):
         return "SOCKS needs the package PySocks, which is not installed"
     if isinstance(error, exceptions.InvalidURL):
-        return "this is no address of a proxy"
+        return "this is not the address of a proxy"
     return None
 
 

@@ -12,7 +12,7 @@ import urllib.parse
 
 import requests
 
-from ..cli import settings
+from ..cli import again, settings
 from ..store.clock import utc
 from ..store.errors import Problem
 from ..store.wording import count
@@ -40,7 +40,7 @@ class Session:
         self.delay, self.max_refusals, self.say, self._refusals = delay, max_refusals, say, 0
         self.timeout = settings.number("TIMEOUT")
         self._waiting, self._exit, self._http = waiting, contextlib.ExitStack(), None
-        self._purpose = f"for {os.path.abspath(work)}" if work else ""
+        self._work, self._purpose = work, f"for {os.path.abspath(work)}" if work else ""
 
     def __enter__(self):
         return self
@@ -74,8 +74,9 @@ class Session:
                     text = (f"{self.host}: {count(self._refusals, 'request')} in a row failed, the last for {name}: "
                             f"{e}; stopped. To ask for the rest later, run the same command again")
                     if e.status in (403, 404):
-                        text += ("; games at which two runs have stopped are put off for a week. To go past more of "
-                                 f"them at once: MAX_REFUSALS={10 * self.max_refusals}")
+                        work, more = self._work or settings.work(), 10 * self.max_refusals
+                        text += ("; a game that was refused in two runs is asked for again only after a week. To get "
+                                 f"past more of them in one run: {again.run(work, MAX_REFUSALS=str(more))}")
                     raise Refused(text, e) from None
                 if e.status in (403, 404) or attempt == (2 if e.kind == "refused" else ATTEMPTS):
                     raise

@@ -86,7 +86,7 @@ class Reader:
         """Yield what is in a stream. path: that of its file, if it is a file of its own."""
         try:
             if depth > _DEPTH:
-                raise Damaged(f"more than {_DEPTH} archives in each other; unpack it yourself, then import the result")
+                raise Damaged(f"archives nested more than {_DEPTH} deep; unpack it yourself, then import the result")
             if stream.head.startswith(_ZIP):
                 with self._as_file(stream, path) as path, open(path, "rb") as f:
                     yield from self._members(archives.zip_members(f.fileno()), where, depth, self._budget)

@@ -20,4 +20,4 @@ def of(work, game, record):
         after = f"it is asked for again after {record['retry_at']}; " if record.get("retry_at") else ""
         return f"{after}to ask for it now: {make(work, 'run RETRY=1')}"
     run = make(work, "run")
-    return {"downloaded": f"to encode it: {run}", "corrupt": f"to download it again: {run}"}.get(status, "")
+    return {"downloaded": f"to encode it: {run}", "corrupt": f"import it again, or download it: {run}"}.get(status, "")

@@ -116,7 +116,7 @@ def lines(found):
         if kind == "downloads" and found["lists"]:
             yield f"listed, not downloaded : {wanted.how_to(found['work'], found['lists'])}"
     if found["put_off"]["games"]:
-        yield f"asked again later : {found['put_off']['games']} ({put_off(found)})"
+        yield f"to be asked for again : {found['put_off']['games']} ({put_off(found)})"
     if found["at_work"]:
         yield f"at work : {locks.described(found['run']) or 'a run'}"
     if found["last_event"]:
@@ -143,7 +143,7 @@ def left(work, kind):
 def put_off(found):
     """When the games are asked for again whose download failed, as text, and how to ask now."""
     first = found["put_off"]["first"]
-    return f"{f'the first on {first[:10]}; ' if first else ''}now: {again.run(found['work'], RETRY='1')}"
+    return f"{f'the first on {first[:10]}; ' if first else ''}to ask now: {again.run(found['work'], RETRY='1')}"
 
 
 def plain(text):

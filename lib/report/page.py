@@ -40,7 +40,7 @@ def _key_figures(found):
         return el.number(int(count)), more.partition(" (")[0], more.partition(" (")[2].removesuffix(")")
 
     status, off = found["statuses"].get, found["put_off"]["games"]
-    again = f"{off:,} asked again later ({overview.put_off(found)})" if off else ""
+    again = f"{off:,} to be asked for again ({overview.put_off(found)})" if off else ""
     at_work = (locks.described(found["run"]) or "a run is at work") if found["at_work"] else "no run is at work"
     day, _, time = el.utc(found["last_event"] or "none").partition(" ")
     how = [wanted.how_to(found["work"], found["lists"])] if found["lists"] else []

@@ -47,7 +47,8 @@ def build(work, latest):
             span = [g["start"], g["start"] + g["n_rows"]]
             if not policy.matches(g, claim):
                 if g["gid"] in missed:
-                    problems.append(f"{name}: {g['gid']} left out: the manifest claims other rows than meta.json has")
+                    problems.append(f"{name}: {g['gid']} left out: the rows that the manifest claims differ from those "
+                                    "in meta.json")
                     missed.discard(g["gid"])
                 continue
             missed.discard(g["gid"])
@@ -125,7 +126,7 @@ def check(work, latest):
             if spans[-1][1] > meta["n_rows"]:
                 return f"lists rows that {name} does not have"
             if encoders.get(name) not in (None, *(policy.version(meta, g) for g in meta["games"])):
-                return f"has another encoder version of {name} than its meta.json"
+                return f"has an encoder version of {name} that differs from its meta.json"
         except reading.Damaged:
             return f"lists rows of {name}, which is gone or damaged"
         except (OSError, ValueError) as e:

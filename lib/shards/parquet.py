@@ -150,7 +150,7 @@ class _File:
         """These columns of these row groups, as a pyarrow table."""
         if not self._opened:
             if os.path.getsize(self._path) != self._size:
-                raise ValueError(f"{FILE} has another length than meta.json says")
+                raise ValueError(f"{FILE} does not have the length that meta.json gives")
             self._opened = pyarrow()[1].ParquetFile(self._path, pre_buffer=False, page_checksum_verification=True)
         return self._opened.read_row_groups(groups, columns, use_threads=False)
 

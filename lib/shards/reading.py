@@ -93,6 +93,9 @@ def load_meta(path):
         raise Damaged("it is not a directory") from None
     try:
         meta = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Damaged(f"{META} is not valid JSON") from None
+    try:
         _must_be_of_this_version(meta["schema_version"], meta["layout"])
         rows = 0
         for g in meta["games"]:
@@ -103,7 +106,7 @@ def load_meta(path):
             raise Damaged(f"{META} says {meta['n_rows']} rows, but its games have {rows}")
         if not isinstance(meta["sha256"], dict):
             raise Damaged(f"{META} has no hashes")
-    except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as e:
+    except (KeyError, TypeError) as e:
         raise Damaged(f"{META} is not that of a shard: {e!r}") from None
     return meta
 

@@ -41,7 +41,7 @@ def forecast(work, records, downloads, delay, layout, quiet=False):
         return f"{text}. The last shard here is {here}; to go on with that: {again.run(work, SHARD_LAYOUT=here)}"
     if fits:
         return text
-    text += ": too little, the run stops when the disk is full"
+    text += ": not enough; the run will stop when the disk is full"
     if need["parquet"] > free:
         return text
     whole = units.size(need["parquet"])
@@ -57,5 +57,5 @@ def check(work, rows, layout):
     """Raises Problem if so many rows, converted to `layout`, do not fit on the disk."""
     need, free = rows * pace.row_bytes(work, layout), shutil.disk_usage(work).free
     if need > free:
-        raise Problem(f"{wording.count(rows, 'row')} in the layout {layout} take {units.size(need)}, and "
-                      f"{units.size(free)} are free: nothing was converted")
+        raise Problem(f"{wording.count(rows, 'row')} in the layout {layout} would take {units.size(need)}, but only "
+                      f"{units.size(free)} is free; nothing was converted")

@@ -56,7 +56,7 @@ def lines(work, found):
     yield f"games : {found['games']}"
     yield f"rows : {found['rows']}"
     if found["rows_kept"]:
-        yield (f"rows kept of corrupt or failed games : {found['rows_kept']} "
+        yield (f"rows kept from corrupt or failed games : {found['rows_kept']} "
                f"({wording.count(found['games_kept'], 'game')})")
     if found["rows_gone"]:  # of games that are not encoded, the next run, or a later one, asks for the logs
         how = f" ({wording.make(work, 'check')})" if found["games_gone"] else ""

@@ -108,7 +108,7 @@ def _compare(name, meta, manifest):
         record = manifest.latest[game]
         here = record.get("status") == "encoded" and record.get("shard") == name
         if here and not (game in games and policy.matches(games[game], record)):
-            return f"the event of {game} claims other rows than meta.json has", 0, False
+            return f"the rows that the event of {game} claims differ from those in meta.json", 0, False
     expected, stale = sum(n if isinstance(n, int) else 0 for n in claimed.values()), 0
     for game, g in games.items():
         record = manifest.latest.get(game)

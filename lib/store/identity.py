@@ -138,7 +138,8 @@ def leads_nowhere(path):
 def _not_mounted(work, folder, why):
     path = os.path.join(work, folder)
     nowhere = leads_nowhere(path)
-    what = f"{path} is not mounted, or belongs to another work directory ({why}): mount it"
+    gone = "" if os.path.lexists(path) else "gone, "
+    what = f"{path} is {gone}not mounted, or belongs to another work directory ({why}): mount it"
     if nowhere:
         what = f"{path} is a link to {nowhere}, and nothing is there: mount what should be there, or mend the link"
     name = shlex.quote(nowhere or path)

@@ -3,8 +3,8 @@
 import os
 import re
 
-WINDOWS = ("{} is on a drive of Windows: slow, and a loss of power may take what was reported as done; "
-           "better is a folder of Linux itself, like WORK=/home/me/tenhou")
+WINDOWS = ("{} is on a Windows drive: slow, and a power loss may undo what was reported as done; "
+           "use a folder of Linux itself, e.g. WORK=/home/me/tenhou")
 _MOUNTS = "/proc/self/mounts"
 
 

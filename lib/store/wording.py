@@ -13,16 +13,22 @@ def count(n, noun):
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
+def without_rows(n, whose=""):
+    """That so many games wait for their logs; whose: more about these games."""
+    has, logs = ("has", "its log is") if n == 1 else ("have", "their logs are")
+    return f"{count(n, 'game')}{whose} {has} no rows until {logs} downloaded again"
+
+
 def make(work, words):
     """The command `make <words>` for a work directory, to be pasted where the user is. It stands last on its line."""
     there = "" if _is_here() else f"-C {shlex.quote(_ROOT)} "
-    return f"make {there}{words}" + ("" if _is_default(work) else f" WORK={_path(work)}")
+    return f"make {there}{words}" + ("" if is_default(work) else f" WORK={_path(work)}")
 
 
 def script(work, words):
     """The same for a script of bin/."""
     there = "" if _is_here() else shlex.quote(_ROOT) + "/"
-    return f"{there}bin/{words}" + ("" if _is_default(work) else f" --work {_path(work)}")
+    return f"{there}bin/{words}" + ("" if is_default(work) else f" --work {_path(work)}")
 
 
 def _is_here():
@@ -34,7 +40,7 @@ def _is_here():
         return False
 
 
-def _is_default(work):
+def is_default(work):
     """True if make and the scripts take this work directory when they are not told which."""
     taken = os.environ.get("WORK", "").strip() or _default()
     return _default() is not None and _whole(_default()) == _whole(taken) == os.path.abspath(work)

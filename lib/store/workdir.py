@@ -1,11 +1,13 @@
 """The paths of a work directory. Only here ids become paths."""
 
+import errno
 import functools
 import os
+import shlex
 import stat
 
 from .. import manifest
-from . import claims, files, gid, identity
+from . import claims, files, gid, identity, wording
 from .errors import Problem
 
 MANIFEST = manifest.FILE
@@ -51,11 +53,22 @@ def make(work, *needed):
     Raises Problem if one is not there, or if the work directory has another format; OSError.
     """
     if identity.read(work) is None:
-        identity.begin(work, _contents(work))
+        _begin(work)
     identity.confirm(work)
     identity.must_be_here(work, *needed or identity.FOLDERS)
     files.make_dirs(os.path.join(work, "raw"))
     files.sweep(work)
+
+
+def _begin(work):
+    try:
+        identity.begin(work, _contents(work))
+    except OSError as e:
+        if e.errno in (errno.EACCES, errno.EROFS) and wording.is_default(work) and not os.path.isdir(work):
+            elsewhere = shlex.quote(os.path.expanduser("~/tenhou"))
+            raise Problem(f"{e.filename}: {e.strerror}; name a directory that you may write in, e.g. "
+                          f"WORK={elsewhere}") from None
+        raise
 
 
 def must_exist(work):

@@ -74,8 +74,8 @@ def load(path, encoder=None):
             meta = reading.load_meta(os.path.join(path, name))
             games = list(_live(number, meta, spans))
             if sum(game[3] for game in games) != sum(stop - start for start, stop in spans):
-                raise ValueError("index.json has other rows than its meta.json; to write index.json again: "
-                                 f"{_rebuild(path)}")
+                raise ValueError("the rows in index.json differ from those in its meta.json; to write index.json "
+                                 f"again: {_rebuild(path)}")
             metas.append({key: meta[key] for key in _KEPT if key in meta})
         except (OSError, ValueError) as e:
             metas.append({"broken": str(e)})

@@ -77,5 +77,5 @@ class Source:
             raise CacheError(f"{name}: {e}") from None
         except (ValueError, IndexError) as e:
             work = os.path.dirname(os.path.abspath(self._path))
-            raise CacheError(f"{name}: {e}; what mends it is told by: {make(work, 'check')} "
+            raise CacheError(f"{name}: {e}; to see what mends it: {make(work, 'check')} "
                              "(or, if that finds nothing, with DEEP=1)") from None

@@ -11,7 +11,7 @@ import pytest
 from flows import ROOT, environment
 from support import game
 
-HEAD = ("import os, sys, time; from lib.cli import options, script, settings, signals, stdin; "
+HEAD = ("import errno, os, sys, time; from lib.cli import options, script, settings, signals, stdin; "
         "from lib.store import errors\n")
 A, B = game(1), game(2)
 
@@ -36,6 +36,10 @@ def start(code, *args, **options):
     ("raise errors.Busy('later')", 75, "-c: later\n"),
     ("open('/nowhere/x')", 1, "-c: /nowhere/x: No such file or directory\n"),
     ("raise OSError(28, 'No space left on device')", 1, "-c: No space left on device\n"),
+    ("raise OSError(28, 'No space left on device', '/d/x')", 1, "-c: /d/x: No space left on device; what was finished "
+     "is safe: free some space, then run the same command again\n"),
+    ("raise OSError(errno.EDQUOT, 'Over quota', '/d/x')", 1, "-c: /d/x: Over quota; what was finished "
+     "is safe: free some space, then run the same command again\n"),
     ("raise BrokenPipeError", 141, ""),
 ])
 def test_the_ways_to_end_have_their_status_and_at_most_one_line(ending, status, told):

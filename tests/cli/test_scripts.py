@@ -233,8 +233,19 @@ def test_the_check_says_of_an_id_that_it_is_of_no_game_here(done):
     assert f"verify-xml: {game(99)}: no such game in this work directory\n" in shown.stderr
     assert f"{A}: no such game" not in shown.stderr and "1 game without a log in xml/: encoded, " in shown.stderr
     shown = run("verify-xml", done, input="".join(f"{game(n)}\n" for n in range(90, 99)))
-    assert shown.stderr.count("no such game") == 5 and "verify-xml: 9 ids of no game" in shown.stderr
+    assert shown.stderr.count("no such game") == 5 and "verify-xml: 9 ids not on record in" in shown.stderr
     assert "no such game" not in run("verify-xml", done).stderr
+
+
+def test_the_check_says_how_many_games_have_no_rows_until_their_logs_are_back(done):
+    for n, told in enumerate(("1 game has no rows until its log is", "2 games have no rows until their logs are"), 70):
+        Manifest(done).append([{"gid": game(n), "status": "corrupt", "sha256": sha(str(n).encode())}])
+        assert f"verify-xml: {told} downloaded again: make run WORK={done}\n" in run("verify-xml", done, "--all").stderr
+    for n, told in enumerate(("1 game whose shard is gone has no rows until its log is",
+                              "2 games whose shard is gone have no rows until their logs are"), 70):
+        claim = {"shard": "shard_00777", "start": 0, "n_samples": 3, "sha256": sha(str(n).encode())}
+        Manifest(done).append([{"gid": game(n), "status": "corrupt", "claim": claim}])
+        assert f"verify-shards: {told} downloaded again: make run WORK={done}\n" in run("verify-shards", done).stderr
 
 
 def test_only_the_ids_given_are_adopted(full):

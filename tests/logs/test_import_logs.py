@@ -170,8 +170,10 @@ def test_lists_of_links_are_kept_for_the_next_run_and_known_games_are_not(work, 
     (tmp_path / "links" / "scc20240101.html.gz").write_bytes(gzip.compress(f'<a href="?log={game(6)}">'.encode()))
     done = script("import-logs", "--work", work, tmp_path / "links")
     assert done.returncode == 0 and done.stdout == ""
-    told = "import-logs: the lists name 4 games not here yet; if you do not want them, first delete "
-    assert done.stderr.endswith(f"{told}{work}/{workdir.LINKS}; to download them: make run WORK={work}\n")
+    told = "import-logs: the lists name 4 games not here yet; the next run downloads what they name, unless you first "
+    assert done.stderr.splitlines()[-2:] == [
+        f"{told}delete {work}/{workdir.LINKS}: make run WORK={work}",
+        "import-logs: 0 imported, 0 duplicates, 1 other file, 3 lists of games"]
     assert "a.txt: a list that names 3 games" in done.stderr
     assert "scc20240101.html.gz: one of Tenhou's own lists" in done.stderr
     with open(os.path.join(work, workdir.LINKS)) as f:

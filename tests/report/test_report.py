@@ -265,7 +265,7 @@ def test_there_are_eight_cards_whatever_there_is_to_tell_and_two_four_and_eight_
         prepare()
         text, page = report(work)
         assert page.tags.count("dt") == 8
-    assert f"1 asked again later (the first on 2099-01-01; now: make run RETRY=1 WORK={work})" in page.texts
+    assert f"1 to be asked for again (the first on 2099-01-01; to ask now: make run RETRY=1 WORK={work})" in page.texts
     columns = re.findall(r"dl \{ grid-template-columns: ([^}]*) \}", re.sub(r"; margin[^}]*", " ", text))
     assert [c.replace("1fr 1fr", "repeat(2, 1fr)").strip() for c in columns] == [
         "repeat(2, 1fr)", "repeat(4, 1fr)", "repeat(8, 1fr)"]

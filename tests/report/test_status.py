@@ -142,7 +142,7 @@ def test_left_is_what_the_lists_name_what_is_due_and_what_waits_for_encoding(wor
     assert (found["downloads"]["left"], found["encodes"]["left"]) == (5, 2)
     assert found["put_off"] == {"games": 1, "first": "2099-01-01T00:00:00Z"}
     shown = full(work)
-    assert f"\nasked again later : 1 (the first on 2099-01-01; now: make run RETRY=1 WORK={work})\n" in shown
+    assert f"\nto be asked for again : 1 (the first on 2099-01-01; to ask now: make run RETRY=1 WORK={work})\n" in shown
     assert found["lists"] == {"2024": 2}
     assert f"\nlisted, not downloaded : 2 (make run YEAR=2024 WORK={work})\n" in shown
 
@@ -169,7 +169,7 @@ def test_the_file_ids_is_a_list_too_whose_games_count_once_and_advice_keeps_what
     shown = make("status", f"IDS={tmp_path}/ids", f"WORK={work}", *words).stdout
     assert f"\nlisted, not downloaded : 3 (2 of them by make {more}WORK={work})\n".format(f"{tmp_path}/ids") in shown
     assert "\nleft to download : 3, " in shown
-    assert f"; now: make {again}WORK={work})\n".format(f"{tmp_path}/ids") in shown
+    assert f"; to ask now: make {again}WORK={work})\n".format(f"{tmp_path}/ids") in shown
     shown = make("status", f"WORK={work}", *words).stdout
     assert f"\nlisted, not downloaded : 2 (make {year}WORK={work})\n" in shown and "\nleft to download : 2, " in shown
 
@@ -258,7 +258,7 @@ def test_rows_are_those_that_are_there_and_what_is_gone_or_kept_of_games_of_anot
         assert (done.returncode, done.stderr) == (0, "")
         return re.search("^games : 5\n((?:rows.*\n)*)", done.stdout, re.M)[1]
 
-    told = "rows kept of corrupt or failed games : 3 (1 game)\n"
+    told = "rows kept from corrupt or failed games : 3 (1 game)\n"
     assert shown() == f"rows : 25\n{told}"
     shutil.rmtree(os.path.join(work, "cache", lost))
     assert shown() == f"rows : 7\n{told}rows in shards that are gone : 18 (make check WORK={work})\n"

@@ -275,6 +275,8 @@ def test_a_damaged_shard_is_named_a_mismatch_with_a_reason(work, damage):
     damage(work)
     kinds, whys = findings(work)
     assert kinds[SHARD] == ("mismatch", kinds[SHARD][1]) and whys[SHARD] and "\n" not in whys[SHARD]
+    if damage in (torn_meta, nested_meta):
+        assert whys[SHARD] == "meta.json is not valid JSON"
     if damage is not swap:
         assert kinds["shard_00001"] == ("ok", 0)
 

@@ -1,6 +1,7 @@
 """A run that would fill the disk says so before it starts, and what to do; a conversion that would is refused."""
 
 import os
+import re
 import shutil
 from collections import namedtuple
 
@@ -55,8 +56,8 @@ def test_games_that_do_not_fit_are_told_with_a_command_by_which_they_would(disk,
     monkeypatch.setenv("MAKELEVEL", "1")
     monkeypatch.setenv("MAKEFLAGS", "s -- DELAY=9 SHARD_LAYOUT=dense YEAR=2024 WORK=w http_proxy=u:secret@x")
     told = ("172900 games to come: 10 d 00 h to download (DELAY=5), 2.4 GB of logs, 803 GB of rows "
-            "(SHARD_LAYOUT=dense); 80.0 GB free: too little, the run stops when the disk is full. As parquet it takes "
-            "8.4 GB in all: ")
+            "(SHARD_LAYOUT=dense); 80.0 GB free: not enough; the run will stop when the disk is full. As parquet it "
+            "takes 8.4 GB in all: ")
     for work, more in (("/w", " WORK=/w"), (f"{settings.ROOT}/data/x", " WORK=data/x"),
                        (f"{settings.ROOT}/data/tenhou/", "")):
         for quiet in (False, True):
@@ -68,7 +69,7 @@ def test_the_smaller_layout_is_not_named_where_it_does_not_fit_either(disk):
     disk(10**9)
     for layout in ("dense", "parquet"):
         assert room.forecast("w", [], 172_800, 5, layout).endswith(
-            f"(SHARD_LAYOUT={layout}); 1.0 GB free: too little, the run stops when the disk is full")
+            f"(SHARD_LAYOUT={layout}); 1.0 GB free: not enough; the run will stop when the disk is full")
 
 
 def test_what_the_games_that_are_there_took_is_the_measure_once_there_are_enough(disk):
@@ -105,6 +106,7 @@ def test_a_run_says_it(work):
 
 def test_a_conversion_that_does_not_fit_changes_nothing(work, disk):
     disk(8009)  # bytes of one row
-    with pytest.raises(Problem, match="nothing was converted"):
+    told = "2 rows in the layout dense would take 16.0 kB, but only 8.0 kB is free; nothing was converted"
+    with pytest.raises(Problem, match=re.escape(told)):
         room.check(work, 2, "dense")
     room.check(work, 1, "dense")

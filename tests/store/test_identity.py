@@ -48,7 +48,7 @@ def test_a_folder_without_its_marker_or_with_another_s_is_not_this_directory_s(w
     os.unlink(marker(work, folder))
     for act in (lambda: identity.must_be_here(work, folder), lambda: workdir.make(work),
                 lambda: workdir.make(work, folder)):
-        with pytest.raises(Problem, match="not mounted"):
+        with pytest.raises(Problem, match=f"{folder} is not mounted, or belongs to another"):
             act()
     workdir.make(work, {"cache": "xml", "xml": "cache"}[folder])  # who needs only the other goes on
     workdir.make(str(tmp_path / "other"))
@@ -62,6 +62,7 @@ def test_what_the_message_says_makes_a_lost_folder_anew(work):
     os.rmdir(os.path.join(work, "cache"))
     with pytest.raises(Problem) as caught:
         workdir.make(work)
+    assert "/cache is gone, not mounted, or belongs to" in str(caught.value)
     assert os.system(str(caught.value).rpartition(": ")[2]) == 0
     workdir.make(work)
     with open(marker(work, "cache")) as f:

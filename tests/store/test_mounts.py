@@ -39,5 +39,5 @@ def test_a_work_directory_on_such_a_drive_is_told(tmp_path, name, args):
                                                "from lib.store import mounts\n"
                                                f"mounts._MOUNTS = {str(tmp_path / 'mounts')!r}\n")
     told = script(name, "--work", work, *args, settings={"PYTHONPATH": str(tmp_path), "TREE": str(ROOT)}).stderr
-    assert told.startswith(f"{name}: {work} is on a drive of Windows: slow,")
-    assert "drive of Windows" not in script(name, "--work", work, *args).stderr
+    assert told.startswith(f"{name}: {work} is on a Windows drive: slow,")
+    assert "Windows drive" not in script(name, "--work", work, *args).stderr

@@ -1,11 +1,12 @@
 """The one place where ids become paths lets nothing through that is no id, and nothing that is no file."""
 
+import errno
 import os
 
 import pytest
 from support import BAD_IDS, game
 
-from lib.store import workdir
+from lib.store import wording, workdir
 from lib.store.errors import Problem
 
 
@@ -37,6 +38,23 @@ def test_files_are_told_from_what_is_none_and_what_is_written_aside_is_not_there
 
 def test_no_xml_directory_has_no_files(tmp_path):
     assert list(workdir.xml_files(str(tmp_path))) == []
+
+
+@pytest.mark.parametrize("error", [errno.EACCES, errno.EROFS, errno.ENOSPC])
+def test_a_default_work_directory_that_may_not_be_made_is_told_with_another(tmp_path, monkeypatch, error):
+    def refuse(path):
+        raise OSError(error, os.strerror(error), path)
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    monkeypatch.setattr(wording, "_default", lambda: str(tmp_path / "data" / "x"))
+    monkeypatch.delenv("WORK", raising=False)
+    monkeypatch.setenv("HOME", "/home/me")
+    told = f"{tmp_path}/data: {os.strerror(error)}; name a directory that you may write in, e.g. WORK=/home/me/tenhou"
+    with pytest.raises(OSError if error == errno.ENOSPC else Problem) as caught:
+        workdir.make(str(tmp_path / "data" / "x"))
+    assert error == errno.ENOSPC or str(caught.value) == told
+    with pytest.raises(OSError):
+        workdir.make(str(tmp_path / "data" / "y"))
 
 
 def test_making_the_folders_twice_is_no_error(work):

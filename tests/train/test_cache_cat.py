@@ -117,7 +117,7 @@ def test_one_game_by_its_gid(work, printed):
     gid = make.games(3)[1][0]
     assert run(work, "--gid", gid) == [r for r in printed if r["gid"] == gid]
     error = run(work, "--gid", "2001010101gm-00a9-0000-00000000", status=1)
-    assert error == ("cache-cat: 2001010101gm-00a9-0000-00000000 has no rows in the cache: it is unknown here: "
+    assert error == ("cache-cat: 2001010101gm-00a9-0000-00000000 has no rows in cache/index.json: it is unknown here: "
                      "its log was never downloaded (make run IDS=<file with the id>) or imported (make import "
                      "FROM=<file>)\n")
 
@@ -132,7 +132,7 @@ def without_rows(work, tmp_path):
         if fields:
             event(copy, n, **fields)
         return run(copy, "--gid", game(n), status=1).removeprefix(
-            f"cache-cat: {game(n)} has no rows in the cache: it ").splitlines()
+            f"cache-cat: {game(n)} has no rows in cache/index.json: it ").splitlines()
 
     why.work = copy
     return why
@@ -143,7 +143,7 @@ def test_a_game_without_rows_is_told_why_and_what_to_do(without_rows):
     for n, (fields, told) in enumerate((
         ({"status": "downloaded"}, f"is downloaded, but not yet encoded; to encode it: {make.format('run')}"),
         ({"status": "duplicate", "alias_of": game(7)}, f"has the very same log as {game(7)}: look at that one"),
-        ({"status": "corrupt"}, "has no sound log: the log was damaged or lost; to download it again: "
+        ({"status": "corrupt"}, "has no sound log: the log was damaged or lost; import it again, or download it: "
                                 + make.format("run")),
         ({"status": "failed", "stage": "download", "error": "HTTP 404", "retry_at": "2099-01-01T00:00:00Z"},
          "could not be downloaded: HTTP 404; it is asked for again after 2099-01-01T00:00:00Z; to ask for it now: "

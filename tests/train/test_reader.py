@@ -298,7 +298,7 @@ def test_an_array_that_was_cut_short_is_told_with_its_sizes_and_what_to_do(tmp_p
             ask()
         assert str(told.value) == (
             f"shard_00000: action_mask.npy is cut short: it should have {whole} bytes, and has {size}; "
-            f"what mends it is told by: make check WORK={tmp_path} (or, if that finds nothing, with DEEP=1)")
+            f"to see what mends it: make check WORK={tmp_path} (or, if that finds nothing, with DEEP=1)")
 
 
 def test_an_array_with_fewer_rows_than_its_shard_is_not_read(tmp_path, played):
@@ -306,7 +306,7 @@ def test_an_array_with_fewer_rows_than_its_shard_is_not_read(tmp_path, played):
     path = tmp_path / "cache" / "shard_00000" / "labels.npy"
     labels = np.load(path)
     np.save(path, labels[:-1])
-    with pytest.raises(CacheError, match=rf"labels.npy has {len(labels) - 1} rows; meta.json says {len(labels)}; what"):
+    with pytest.raises(CacheError, match=rf"labels.npy has {len(labels) - 1} rows; meta.json says {len(labels)}; to"):
         Cache(tmp_path / "cache")[0]
 
 

@@ -160,6 +160,8 @@ def test_a_server_that_refuses_everything_is_left_alone_and_nothing_is_held_agai
     with stand_in(tmp_path, "--games", 9, "--fault", "404") as (url, log):
         done = run(work, url, "MAX_REFUSALS=4")
         assert done.returncode == 2 and "4 requests in a row failed" in done.stderr
+        told = f"in one run: make run {YEAR} DELAY=0 MAX_REFUSALS=40 TENHOU_URL={url} WORK={work}"
+        assert f"{told}\n" in done.stderr
         assert len(asked(log())) == 4
         assert records(work) == {}
     with stand_in(tmp_path, "--games", 9) as (url, _):

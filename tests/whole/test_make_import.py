@@ -74,9 +74,9 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
         assert first.returncode == 0
         listed, *told = first.stderr.splitlines()
         assert listed.endswith("my games.txt: a list that names 50 games"), listed
-        assert told == ["import-logs: 75 imported, 0 duplicates, 225 here already",
-                        "import-logs: the lists name 5 games not here yet; if you do not want them, first delete "
-                        f"{work}/game_ids_imported.txt; to download them: make run WORK={work}"]
+        assert told == ["import-logs: the lists name 5 games not here yet; the next run downloads what they name, "
+                        f"unless you first delete {work}/game_ids_imported.txt: make run WORK={work}",
+                        "import-logs: 75 imported, 0 duplicates, 225 here already, 1 list of games"]
         assert "left to download : 5" in make("status", f"WORK={work}").stdout
         run = make("run", f"WORK={work}", *words)
         assert run.returncode == 0 and "80 encoded, 0 failed, 0 corrupt" in run.stderr, run.stderr
@@ -88,7 +88,7 @@ def test_a_folder_with_logs_in_every_form_ends_encoded_each_game_once(tmp_path, 
         assert all(str(folder) in event["source"] for event in events
                    if event["status"] == "downloaded" and event["gid"] in logs)
         again = make("import", f"WORK={work}", f"FROM={folder}", *words)
-        assert again.stderr == f"{listed}\nimport-logs: 0 imported, 0 duplicates, 300 here already\n"
+        assert again.stderr == f"{listed}\nimport-logs: 0 imported, 0 duplicates, 300 here already, 1 list of games\n"
         assert "nothing to do" in make("run", f"WORK={work}", *words).stderr
         assert len(events) == len((work / "manifest.jsonl").read_text().splitlines())
         assert len([request for request in requests() if request["gid"]]) == 5

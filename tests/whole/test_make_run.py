@@ -207,7 +207,7 @@ def test_a_work_directory_that_is_not_there_is_made_by_run_only(tmp_path, target
     done = make(target, f"WORK={tmp_path / 'typo'}")
     assert done.returncode == (0 if target == "help" else 2) and list(tmp_path.iterdir()) == []
     if target != "help":  # one line, and make's own
-        told = f"{tmp_path / 'typo'}: no such work directory\nmake: ***"
+        told = f"{tmp_path / 'typo'}: no such work directory; check WORK, or begin one: make import FROM=~/logs WORK="
         assert done.stderr.startswith(told) and done.stderr.count("\n") == 2
         assert not [line for line in done.stdout.splitlines() if not line.startswith("make: ")]
 
@@ -235,15 +235,18 @@ def test_make_n_shows_what_a_run_would_do_and_does_nothing(tmp_path, options):
 def test_a_path_that_make_or_the_shell_would_take_for_something_else_is_refused_in_a_line(tmp_path, name, odd):
     for args, settings in (([f"{name}={tmp_path}/{odd}"], {}), ([], {name: f"{tmp_path}/{odd}"})):
         done = make("status", *args, settings=settings)
-        told = "$" if "$" in odd else "spaces and none of $ ' \" ` \\ ; &"
-        assert done.returncode == 2 and f"{name}='{tmp_path}/{odd}': must have no {told}" in done.stderr
+        told = "spaces or any of $ ' \" ` \\ ; &"
+        told = "write the path without ~" if odd == "~" else f"must not contain {'$' if '$' in odd else told}"
+        assert done.returncode == 2 and f"{name}='{tmp_path}/{odd}': {told}" in done.stderr
         assert done.stderr.count("\n") <= 2
     assert not list(tmp_path.iterdir()) and not (ROOT / "x").exists()
 
 
 @pytest.mark.parametrize(("word", "told"), [
     ("WORK=", "WORK='': must be a path"), ("IDS=/no/such/file", "IDS=/no/such/file: no such file"),
-    ("YEAR=2024 2025", "YEAR=2024 2025: must be a year like 2024"),
+    ("YEAR=2024 2025", "YEAR=2024 2025: must be a year like 2024"), ("YEAR=2098", "YEAR=2098 has not begun yet\n"),
+    ("LAYOUT=dense", "LAYOUT goes with make convert"),
+    ("convert", "make convert needs LAYOUT=parquet or LAYOUT=dense\n"),
     ("DISTRIBUTE=parallel", "HOSTS is empty: name the machines")])
 def test_a_word_of_the_command_line_that_cannot_be_is_refused_in_a_line(tmp_path, word, told):
     done = make("run", f"WORK={tmp_path / 'w'}", word)

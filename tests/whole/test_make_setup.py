@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -175,6 +176,20 @@ def test_a_tree_that_one_may_not_write_is_a_line_only_if_something_has_to_be_mad
             assert (done.returncode, done.stdout) == (1, "")
             assert done.stderr.startswith(f"setup: the user nobody cannot write in {tmp_path}; have its owner run: "
                                           f"{tmp_path}/bin/make-venv")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_what_the_owner_has_to_run_can_be_pasted_where_the_path_of_the_tree_has_a_space(setup, tmp_path):
+    tree = tmp_path / "a tree"
+    for path in (tmp_path, *tmp_path.parents[:3]):
+        path.chmod(0o755)
+    shutil.copytree(tmp_path / "bin", tree / "bin")
+    for name in ("config.mk", "pyproject.toml"):
+        shutil.copy(tmp_path / name, tree)
+    done = subprocess.run([tree / "bin" / "make-venv", "test"], capture_output=True, text=True, preexec_fn=as_nobody,
+                          env={"PATH": f"{tmp_path / 'path'}:/usr/bin:/bin"})
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert shlex.split(done.stderr.split("have its owner run: ")[1]) == [f"{tree}/bin/make-venv", "test"]
 
 
 def test_what_is_built_from_source_has_a_char_with_a_sign_on_arm_too(setup, tmp_path):

@@ -81,9 +81,9 @@ def test_a_proxy_that_is_not_there_is_named_and_so_is_who_names_it(tmp_path, sch
 @pytest.mark.parametrize(("address", "shown", "why"), [
     ("socks5://me:secret@127.0.0.1:9", "socks5://127.0.0.1:9", "SOCKS needs the package PySocks"),
     ("socks5h://127.0.0.1:9", "socks5h://127.0.0.1:9", "SOCKS needs the package PySocks"),
-    ("http://me:secret@127.0.0.1:x", "http://127.0.0.1:x", "this is no address of a proxy"),
-    ("gopher://127.0.0.1:9", "gopher://127.0.0.1:9", "this is no address of a proxy"),
-    ("http://", "http://", "this is no address of a proxy")])
+    ("http://me:secret@127.0.0.1:x", "http://127.0.0.1:x", "this is not the address of a proxy"),
+    ("gopher://127.0.0.1:9", "gopher://127.0.0.1:9", "this is not the address of a proxy"),
+    ("http://", "http://", "this is not the address of a proxy")])
 def test_a_proxy_that_cannot_be_used_ends_the_run_at_once_in_one_line(tmp_path, address, shown, why):
     done = fetch(tmp_path, "ALL_PROXY", address)
     assert done.returncode == 1 and no_event(tmp_path)
@@ -119,7 +119,7 @@ def test_a_proxy_that_fails_now_and_then_leaves_those_games_as_they_are(tmp_path
 def test_no_proxy_goes_around_it(tmp_path):
     with server(lambda handler: reply(handler, b"", 404)) as (url, asked):
         done = fetch(tmp_path, "ALL_PROXY", "socks5://127.0.0.1:9", TENHOU_URL=url, no_proxy="127.0.0.1")
-    assert "proxy" not in done.stderr and len(asked) == 5
+    assert "proxy" not in done.stderr.replace(str(tmp_path), "") and len(asked) == 5
 
 
 def test_a_name_of_a_proxy_has_no_password_in_it(monkeypatch):

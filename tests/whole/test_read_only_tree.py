@@ -47,6 +47,11 @@ def test_what_needs_a_place_in_the_tree_says_so_in_a_line(tree, tmp_path):
     done = tree("make", "demo")
     assert done.returncode == 2 and done.stderr.splitlines()[:-1] == [
         "demo: data/demo cannot be made anew: name a directory that you may write in, e.g. make demo WORK=/tmp/demo"]
+    for words in (["make", "run"], ["bin/import-logs", ROOT / "bin"]):
+        done = tree(*words)
+        assert done.returncode in (1, 2) and done.stderr.splitlines()[0].endswith(
+            f"{tmp_path / 'tree' / 'data'}: Read-only file system; name a directory that you may write in, e.g. "
+            f"WORK={os.path.expanduser('~')}/tenhou")
     (tmp_path / "tree" / ".venv").unlink()
     done = tree("make", "setup")
     assert done.returncode == 2 and f" cannot write in {tmp_path}/tree; have its owner run: {tmp_path}" in done.stderr
@@ -57,8 +62,9 @@ def test_a_python_that_the_user_may_not_run_is_named(tree, tmp_path):
     (tmp_path / "tree" / ".venv").unlink()
     (tmp_path / "tree" / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(f"{made}/.made-run", tmp_path / "tree" / ".venv")
-    (tmp_path / "python3").touch(0o644)
+    (tmp_path / "python3.11").touch(0o644)
+    (tmp_path / "python3").symlink_to("python3.11")
     (tmp_path / "tree" / ".venv" / "bin" / "python").symlink_to(tmp_path / "python3")
     done = tree("make", "setup")
     assert done.returncode == 2 and f"may not run {tmp_path}/tree/.venv/bin/python: " in done.stderr
-    assert f"let others use {tmp_path}/python3, or" in done.stderr
+    assert f"let others use {tmp_path}/python3.11, or" in done.stderr

@@ -56,7 +56,7 @@ def test_a_rotten_log_of_an_encoded_game_goes_to_the_trash_and_its_rows_stay(wor
         key: claim[key] for key in ("shard", "start", "n_samples", "sha256")}
     faulty.ok("rebuild-index", "--work", work)
     assert rows_of_index(work) == before and script("manifest-status", "--work", work).stdout.endswith(
-        f"\nrows : {before}\nrows kept of corrupt or failed games : {claim['n_samples']} (1 game)\n")
+        f"\nrows : {before}\nrows kept from corrupt or failed games : {claim['n_samples']} (1 game)\n")
     assert make("check", f"WORK={work}").returncode == 0
 
 
