@@ -79,7 +79,7 @@ def listing():
     yield "make TARGET [KEY=value …]\n\ntargets:"
     yield from (f"  {name:15} {what}" for name, what in targets().items())
     yield "\nsettings, with their current values (config.mk has the defaults):"
-    for name, _, what in settings.knobs():
+    for name, (_, what) in settings.knobs().items():
         value = settings.get(name) or "-"
         if len(value) > 14:
             yield f"  {name:15} {value}"
