@@ -174,6 +174,8 @@ def check():
             parse_path(text, name)
     if get("IDS") and not os.path.exists(get("IDS")):
         raise Usage(f"IDS={get('IDS')}: no such file")
+    if os.path.isdir(get("IDS")):
+        raise Usage(f"IDS={get('IDS')}: must be a file with ids or links, not a folder")
     if get("DISTRIBUTE") == "parallel" and not get("HOSTS").strip(","):
         raise Usage("HOSTS is empty: name the machines, e.g. HOSTS=alpha,beta")
     server(number("DELAY"))

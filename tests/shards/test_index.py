@@ -11,7 +11,7 @@ import time
 import faulty
 import numpy as np
 import pytest
-from flows import ROOT, environment
+from flows import ROOT, environment, script
 from support import SHARD, downloaded, edit_meta, event, game, log, put_shard
 
 from lib.manifest import Manifest
@@ -31,6 +31,19 @@ def entries(built):
 def test_an_empty_cache_has_an_index_without_shards(work):
     built, problems = build(work)
     assert (built["total_rows"], built["shards"], built["row_ranges"], problems) == (0, [], {}, [])
+
+
+def test_an_index_that_is_new_and_empty_is_no_news_but_one_that_lost_its_rows_is(work):
+    def quiet():
+        done = script("rebuild-index", "--work", work, "--quiet")
+        assert (done.returncode, done.stdout) == (0, "") and os.path.exists(workdir.path(work, "cache", "index.json"))
+        return done.stderr
+
+    assert quiet() == ""
+    put_shard(work, {0: 2})
+    assert quiet() == "rebuild-index: 2 rows in 1 shard\n"
+    event(work, 0, status="duplicate")
+    assert quiet() == "rebuild-index: 0 rows in 0 shards\n"
 
 
 def test_the_schema_is_the_one_that_readers_were_promised(work):
