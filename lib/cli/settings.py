@@ -26,6 +26,7 @@ JAPAN = datetime.timezone(datetime.timedelta(hours=9))  # Tenhou's clock
 MIN_DELAY = 1  # seconds, for every server but one on this machine
 _MOST = 10 ** 9  # the largest number that a setting may be
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+_OPTIONAL = {"YEAR", "IDS", "FROM", "MAX_NEW", "JOBS", "HOSTS", "SBATCH", *origins.SWITCHES}
 _ALIKE = 0.8  # as difflib measures it: MAXNEW is meant to be MAX_NEW, MY_NAS is a variable of the user's own
 _ODD = "$ ' \" ` \\ ; & | < > ( ) { } [ ] * ? ! : % = ~ #"  # they mean something to make or to a shell
 
@@ -50,8 +51,10 @@ def defaults():
 
 
 def get(name):
-    """The setting as text: from the environment if it is set there, else the default of config.mk."""
-    return origins.value(name) or defaults()[name]
+    """The setting as text: from the environment if it is set there, else the default of config.mk. One of _OPTIONAL may
+    be emptied on make's command line."""
+    text = origins.value(name)
+    return text if text or (name in _OPTIONAL and name in origins.on_make_line()) else defaults()[name]
 
 
 def work():

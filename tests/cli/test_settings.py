@@ -89,6 +89,15 @@ def test_scripts_that_make_calls_find_what_make_means(tmp_path, line, exported, 
     assert done.stdout == f"{expected}\n{' '.join([expected, *told])}\n", done.stderr
 
 
+@pytest.mark.parametrize(("name", "found"), [("IDS", ""), ("MAX_NEW", ""), ("RETRY", ""), ("DELAY", "7")])
+def test_what_may_be_empty_is_emptied_on_make_s_command_line(config_mk, monkeypatch, name, found):
+    config_mk(config_with(f"{name} = 7"))
+    assert settings.get(name) == "7"
+    monkeypatch.setenv("MAKELEVEL", "1")
+    monkeypatch.setenv("MAKEFLAGS", f" -- {name}=")
+    assert settings.get(name) == found
+
+
 @pytest.mark.parametrize(("lines", "told"), [
     (["MAXNEW ?= 5"], "config.mk, line {}: MAXNEW is not a setting; MAX_NEW is one"),
     (["year = 2024"], "config.mk, line {}: year is not a setting; YEAR is one"),
