@@ -3,6 +3,7 @@
 # In the environment REPAIR, RETRY, DEEP and OUTDATED are called PAIPU_REPAIR and so on, because a cluster may use the
 # plain names for something else.
 # Scripts that you call directly read this file too; so each setting is one line: KEY ?= value  # what it is
+# (with = in place of ?= make does not let the environment override it).
 PYTHON      ?= python3          # the Python that makes .venv (3.10 to 3.13)
 WORK        ?= data/tenhou      # work directory: manifest, xml, cache
 YEAR        ?=                  # year to download, e.g. 2024; empty: only what is queued in the manifest

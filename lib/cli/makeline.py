@@ -71,12 +71,15 @@ def check_work():
 
 
 def told(quiet):
-    """Yield lines about what the environment has of our settings; if `quiet`, only about what does not count."""
+    """Yield lines about what the environment has of our settings, and about a YEAR that does not count; if `quiet`,
+    only about what does not count in the environment."""
     found = {} if quiet else origins.environment(settings.defaults())
     if found:
         words = " ".join(f"{name}={shlex.quote(ascii(text)[1:-1])}" for name, text in found.items())
         yield f"settings: {words} from the environment"
     yield from (f"settings: {line}" for line in origins.ignored())
+    if not quiet and "run" in goals() and settings.get("IDS") and settings.get("YEAR"):
+        yield f"settings: IDS and YEAR are both set: this run downloads the list in IDS, not {settings.get('YEAR')}"
 
 
 def listing():
@@ -84,7 +87,7 @@ def listing():
     yield "make TARGET [KEY=value …]\n\ntargets:"
     yield from (f"  {name:15} {what}" for name, what in targets().items())
     yield "\nsettings, with their current values (config.mk has the defaults):"
-    for name, _, what in settings.knobs():
+    for name, (_, what) in settings.knobs().items():
         value = settings.get(name) or "-"
         if len(value) > 14:
             yield f"  {name:15} {value}"

@@ -5,12 +5,14 @@ This module knows which values each setting may have.
 """
 
 import datetime
+import difflib
 import functools
 import os
 import re
 import shlex
 import urllib.parse
 
+from ..store import config
 from ..store.errors import Usage
 from . import origins
 
@@ -18,29 +20,41 @@ NUMBERS = {"MAX_NEW": (int, 0), "DELAY": (float, 0), "TIMEOUT": (float, 0.01), "
            "SHARD_ROWS": (int, 1), "JUDGE": (int, 1), "JOBS": (int, 1), "PIECE": (int, 1)}  # type, smallest value
 CHOICES = {"SHARD_LAYOUT": ("dense", "parquet"), "DISTRIBUTE": ("local", "parallel", "slurm"),
            **dict.fromkeys(origins.SWITCHES, ("", "0", "1"))}
+NAMES = {"PYTHON", "WORK", "YEAR", "IDS", "FROM", "ROOMS", "TENHOU_URL", "USER_AGENT", "HOSTS", "SBATCH", *NUMBERS,
+         *CHOICES}
 JAPAN = datetime.timezone(datetime.timedelta(hours=9))  # Tenhou's clock
 MIN_DELAY = 1  # seconds, for every server but one on this machine
 _MOST = 10 ** 9  # the largest number that a setting may be
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-_LINE = re.compile(r"^(\w+)[ \t]*\?=[ \t]*([^#\n]*?)[ \t]*(?:#[ \t]*(.*))?$", re.M)
+_OPTIONAL = {"YEAR", "IDS", "FROM", "MAX_NEW", "JOBS", "HOSTS", "SBATCH", *origins.SWITCHES}
+_ALIKE = 0.8  # as difflib measures it: MAXNEW is meant to be MAX_NEW, MY_NAS is a variable of the user's own
 _ODD = "$ ' \" ` \\ ; & | < > ( ) { } [ ] * ? ! : % = ~ #"  # they mean something to make or to a shell
 
 
-def knobs():
-    """(name, default, what it is) of every knob of config.mk, as texts."""
-    with open(os.path.join(ROOT, "config.mk"), encoding="utf-8") as f:
-        return _LINE.findall(f.read())
-
-
 @functools.cache
+def knobs():
+    """name -> (default, what it is), as texts, of every setting, in the order of config.mk.
+
+    Raises Usage if config.mk lacks one, or sets something whose name looks like one that is misspelt."""
+    found = config.read(ROOT)
+    for name in found.keys() - NAMES:
+        if meant := difflib.get_close_matches(name.upper(), NAMES, 1, _ALIKE):
+            raise Usage(f"config.mk, line {found[name][2]}: {name} is not a setting; {meant[0]} is one")
+    for name in sorted(NAMES - found.keys()):
+        raise Usage(f"config.mk has no line that sets {name}; put it back: {name} ?= and its value")
+    return {name: more[:2] for name, more in found.items() if name in NAMES}
+
+
 def defaults():
-    """name -> default, as text, for every knob of config.mk."""
-    return {name: default for name, default, _ in knobs()}
+    """name -> default, as text, of every setting. Raises Usage as `knobs`."""
+    return {name: default for name, (default, _) in knobs().items()}
 
 
 def get(name):
-    """The setting as text: from the environment if it is set there, else the default of config.mk."""
-    return origins.value(name) or defaults()[name]
+    """The setting as text: from the environment if it is set there, else the default of config.mk. One of _OPTIONAL may
+    be emptied on make's command line."""
+    text = origins.value(name)
+    return text if text or (name in _OPTIONAL and name in origins.on_make_line()) else defaults()[name]
 
 
 def work():
@@ -165,6 +179,8 @@ def check():
             parse_path(text, name)
     if get("IDS") and not os.path.exists(get("IDS")):
         raise Usage(f"IDS={get('IDS')}: no such file")
+    if os.path.isdir(get("IDS")):
+        raise Usage(f"IDS={get('IDS')}: must be a file with ids or links, not a folder")
     if get("DISTRIBUTE") == "parallel" and not get("HOSTS").strip(","):
         raise Usage("HOSTS is empty: name the machines, e.g. HOSTS=alpha,beta")
     server(number("DELAY"))

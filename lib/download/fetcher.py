@@ -33,12 +33,13 @@ class Fetcher:
         """(first, last): the ids that wait for their download, before and after the new ones.
 
         They come from the manifest and from imported links. Those whose download failed before come last, so that games
-        which the server always refuses do not hold up the others.
+        which the server always refuses do not hold up the others; and that which was tried last comes last of them, so
+        that a run which the server refuses in the end does not begin with the same games as the one before.
         """
-        due = [game for game in self.manifest.latest if self.is_wanted(game)]
-        return ([*(game for game in due if not self._failed_before(game)),
-                 *wanted.linked(self.work, self.manifest.latest)],
-                [game for game in due if self._failed_before(game)])
+        latest = self.manifest.latest
+        due = [game for game in latest if self.is_wanted(game)]
+        return ([*(game for game in due if not self._failed_before(game)), *wanted.linked(self.work, latest)],
+                sorted(filter(self._failed_before, due), key=lambda game: str(latest[game].get("ts"))))
 
     def run(self, ids):
         """Download those of `ids` that are wanted; yields each id as soon as its file is there.

@@ -67,9 +67,10 @@ def linked(work, latest):
         return []
 
 
-def how_to(work, lists):
-    """What `listed` found, as text: how many games, and the command that downloads those of the first list."""
+def how_to(work, lists, **changed):
+    """What `listed` found, as text: how many games, and the command that downloads those of the first list. changed:
+    more settings of the command."""
     first, n = next(iter(lists.items()))
     others = sum(lists.values()) - n
     year, path = ("", first[4:]) if first.startswith("IDS=") else (first, "")
-    return f"{n + others} ({f'{n} of them by ' if others else ''}{again.run(work, YEAR=year, IDS=path)})"
+    return f"{n + others} ({f'{n} of them by ' if others else ''}{again.run(work, YEAR=year, IDS=path, **changed)})"

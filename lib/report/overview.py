@@ -5,7 +5,7 @@ import os
 import shutil
 
 from ..cli import again, settings, units
-from ..download import wanted
+from ..download import asked, idlist, wanted
 from ..rows import encoder
 from ..shards import pace, policy, reading, totals, verify
 from ..store import clock, locks, workdir
@@ -31,7 +31,10 @@ def gather(work, events):
     found["last_event"] = end and clock.utc(end.timestamp())
     found["run"] = locks.holder(workdir.path(work, workdir.RUN_LOCK))
     found["at_work"] = found["run"] is not None
-    left, found["lists"] = _left(work, events.latest)
+    ids, year = asked.recall(work)
+    left, found["lists"] = _left(work, events.latest, ids)
+    found["list_to_come"] = year if year and not os.path.exists(idlist.path(work, year)) else None
+    found["go_on_with"] = pace.named(work)
     off = [record for record in records if wanted.is_put_off(record)]
     found["put_off"] = {"games": len(off), "first": min((t for r in off if clock.moment(t := r.get("retry_at"))),
                                                         default=None)}
@@ -85,15 +88,16 @@ def _sizes(folder, skip=()):
         pass  # a run is at work there
 
 
-def _left(work, latest):
-    """(how many games are still to be downloaded, those of the id lists too, and to be encoded; those of the lists)."""
+def _left(work, latest, ids):
+    """(how many games are still to be downloaded, those of the id lists and of the file `ids` too, and to be encoded;
+    those of the lists)."""
     left = collections.Counter()
     for game, record in latest.items():
         if wanted.is_wanted(work, game, record):
             left["downloads"] += 1
         elif policy.needs_encoding(record, encoder.ENCODER):
             left["encodes"] += 1
-    lists = wanted.listed(work, latest, settings.get("IDS"))
+    lists = wanted.listed(work, latest, ids)
     left["downloads"] += sum(lists.values()) + len(wanted.linked(work, latest))
     return left, lists
 
@@ -114,7 +118,10 @@ def lines(found):
     for name, kind in (("download", "downloads"), ("encode", "encodes")):
         yield f"left to {name} : {left(found[kind], kind)}"
         if kind == "downloads" and found["lists"]:
-            yield f"listed, not downloaded : {wanted.how_to(found['work'], found['lists'])}"
+            yield f"listed, not downloaded : {how_to(found)}"
+        if kind == "downloads" and found["list_to_come"]:
+            run = again.run(found["work"], YEAR=found["list_to_come"], **found["go_on_with"])
+            yield f"list of ids : not downloaded yet ({run})"
     if found["put_off"]["games"]:
         yield f"to be asked for again : {found['put_off']['games']} ({put_off(found)})"
     if found["at_work"]:
@@ -140,10 +147,15 @@ def left(work, kind):
     return f"{work['left']}, {duration} ({rate} an hour {how})"
 
 
+def how_to(found):
+    """How many games of the lists have no record, as text, and how to download those of the first list."""
+    return wanted.how_to(found["work"], found["lists"], **found["go_on_with"])
+
+
 def put_off(found):
     """When the games are asked for again whose download failed, as text, and how to ask now."""
-    first = found["put_off"]["first"]
-    return f"{f'the first on {first[:10]}; ' if first else ''}to ask now: {again.run(found['work'], RETRY='1')}"
+    first, again_now = found["put_off"]["first"], again.run(found["work"], RETRY="1", **found["go_on_with"])
+    return f"{f'the first on {first[:10]}; ' if first else ''}to ask now: {again_now}"
 
 
 def plain(text):

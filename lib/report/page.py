@@ -6,11 +6,10 @@ import re
 import numpy as np
 
 from ..cli import units
-from ..download import wanted
 from ..mahjong import table_type
 from ..mahjong.action import CHI
 from ..rows import notation
-from ..store import locks
+from ..store import locks, wording
 from ..train.sample import DELTA_EDGES, FINAL_EDGES
 from . import elements as el
 from . import overview, plots, reasons
@@ -30,7 +29,7 @@ def build(found, events, rows):
         "<h2>What happened when</h2>", *_timeline(events),
         "<h2>Why games failed</h2>", _failures(events.latest),
         "<h2>When and where the encoded games were played</h2>", *_played(events.latest),
-        "<h2>What the rows are like</h2>", *_rows(rows),
+        "<h2>What the rows are like</h2>", *_rows(rows, found),
     ])
 
 
@@ -43,7 +42,7 @@ def _key_figures(found):
     again = f"{off:,} to be asked for again ({overview.put_off(found)})" if off else ""
     at_work = (locks.described(found["run"]) or "a run is at work") if found["at_work"] else "no run is at work"
     day, _, time = el.utc(found["last_event"] or "none").partition(" ")
-    how = [wanted.how_to(found["work"], found["lists"])] if found["lists"] else []
+    how = [overview.how_to(found)] if found["lists"] else []
     figures = [("games on record", el.number(found["games"]), "", ""),
                ("encoded", el.number(status("encoded", 0)), "", ""),
                ("failed", el.number(status("failed", 0)), again, ""),
@@ -145,13 +144,17 @@ def _played(latest):
     yield el.grid(*figures, el.figure("Table types", table, "", rows[_TYPES + 1:], head))
 
 
-def _rows(rows):
+def _rows(rows, found):
     if isinstance(rows, str) or not rows["of"]:
         yield f"<p>{el.text(rows) if isinstance(rows, str) else 'nothing yet'}</p>"
         return
     part = f"All {rows['of']:,}" if rows["rows"] == rows["of"] else (
         f"A sample, evenly spread: {rows['rows']:,} of {rows['of']:,}")
-    yield f"<p>{part} live rows.</p>"
+    if rows["of"] == found["rows"]:
+        yield f"<p>{part} live rows.</p>"
+    else:  # a run has gone on since it was written, or was interrupted before it wrote it again
+        yield (f"<p>{part} rows that cache/index.json lists; {found['rows']:,} are live. To bring it up to date: "
+               f"{el.text(wording.make(found['work'], 'rebuild-index'))}</p>")
     yield from (f"<p>Left out, could not be read: {el.text(text)}</p>" for text in rows["damaged"])
     if not rows["rows"]:
         return

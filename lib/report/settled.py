@@ -18,7 +18,7 @@ import sys
 import time
 
 from ..cli import options, progress, script, settings
-from ..download import idlist, wanted
+from ..download import asked, idlist, wanted
 from ..manifest import Manifest
 from ..store import clock, files, identity, workdir
 from ..store.errors import Problem
@@ -111,6 +111,8 @@ def _lists(work):
         raise Problem("the list of the year is to be made, or the server to be asked for it")
     if chosen and not os.path.isfile(chosen):
         raise Problem("the ids come from a pipe: they can be read only once")
+    if not (chosen or year):
+        chosen = asked.recall(work)[0]  # of which fetch-paipu tells what is left
     names = (name for name in os.listdir(work) if idlist.NAME.fullmatch(name) or name == workdir.LINKS)
     return [*filter(None, [chosen]), *(workdir.path(work, name) for name in sorted(names))]
 

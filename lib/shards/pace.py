@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 
+from ..cli import origins, settings
 from ..rows.schema import ARRAYS
 from ..store import files, workdir
 from . import reading
@@ -74,6 +75,20 @@ def row_bytes(work, layout):
 def last_layout(work):
     """The layout of the last shard that can be read; None if there is none."""
     return next((meta["layout"] for _, meta in _last(work)), None)
+
+
+def other_layout(work, layout):
+    """The layout of the last shard, if that is another one than `layout` and make was not told which to use: then the
+    user may have forgotten it; else None."""
+    here = last_layout(work)
+    return here if here != layout and "SHARD_LAYOUT" not in origins.on_make_line() else None
+
+
+def named(work):
+    """The settings that a command has to name so that a run goes on with the layout of the last shard; as again.run
+    takes them."""
+    here = other_layout(work, settings.get("SHARD_LAYOUT"))
+    return {"SHARD_LAYOUT": here} if here else {}
 
 
 def _last(work):

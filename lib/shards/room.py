@@ -2,7 +2,7 @@
 
 import shutil
 
-from ..cli import again, origins, units
+from ..cli import again, units
 from ..store import wording
 from ..store.errors import Problem
 from . import pace
@@ -36,8 +36,7 @@ def forecast(work, records, downloads, delay, layout, quiet=False):
     download = f"{units.duration(seconds)} to download (DELAY={delay:g}), {units.size(logs)} of logs, "
     text = (f"{wording.count(games, 'game')} to come: {download if downloads else ''}"
             f"{units.size(need[layout] - logs)} of rows (SHARD_LAYOUT={layout}); {units.size(free)} free")
-    here = pace.last_layout(work)
-    if fits and here not in (None, layout) and "SHARD_LAYOUT" not in origins.on_make_line():  # it may be forgotten
+    if fits and (here := pace.other_layout(work, layout)):
         return f"{text}. The last shard here is {here}; to go on with that: {again.run(work, SHARD_LAYOUT=here)}"
     if fits:
         return text

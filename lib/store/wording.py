@@ -2,8 +2,9 @@
 
 import functools
 import os
-import re
 import shlex
+
+from . import config
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
@@ -50,8 +51,7 @@ def is_default(work):
 def _default():
     """The work directory of config.mk; None where there is no config.mk, in the package that pip installs."""
     try:
-        with open(os.path.join(_ROOT, "config.mk"), encoding="utf-8") as f:
-            return re.search(r"^WORK *\?= *(\S+)", f.read(), re.M)[1]
+        return config.read(_ROOT).get("WORK", [""])[0]
     except FileNotFoundError:
         return None
 

@@ -14,6 +14,7 @@ MANIFEST = manifest.FILE
 RUN_LOCK = ".run.lock"
 SETTLED = ".settled"  # what a run printed that found nothing to do (lib.report.settled)
 NO_NEWS = ".no-news"  # there during a run, until it tells what the next one has to tell too
+ASKED = ".asked"  # what the last run was to download (lib.download.asked)
 LINKS = "game_ids_imported.txt"  # ids from imported links, which the next run downloads
 SHARD = "shard_{:05d}"
 

@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 from flows import ROOT, environment, script
 from modules import MODULES, SCRIPTS, imported
-from support import event, game
+from support import event, game, put_shard
 
 from lib.mahjong import table_type
+from lib.manifest import Manifest
 from lib.report.played_games import by_month_and_type, steps
 from lib.rows import schema
+from lib.shards import index
 from lib.store import gid
 from lib.train.reader import Cache
 from lib.train.sample import DELTA_EDGES, FINAL_EDGES, sample
@@ -199,6 +201,16 @@ def test_with_no_game_there_is_a_page_without_plots(tmp_path):
     (tmp_path / "w").mkdir()
     _, page = report(str(tmp_path / "w"))
     assert "nothing yet" in page.texts and "svg" not in page.tags and "Games by status" in page.texts
+
+
+@drawn
+def test_rows_that_the_index_does_not_list_yet_are_told(work):
+    n = len(put_rows(work, 1)["labels"])
+    index.rebuild(work, Manifest(work).latest)
+    assert f"All {n:,} live rows." in report(work)[1].texts
+    put_shard(work, {1: 3})
+    assert (f"All {n:,} rows that cache/index.json lists; {n + 3:,} are live. To bring it up to date: "
+            f"make rebuild-index WORK={work}") in report(work)[1].texts
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from flows import NOBODY, ROOT, environment, script
 from support import downloaded, event, game, npy, put, put_shard
 
 from lib.cli import origins
+from lib.download import asked
 from lib.manifest import Manifest
 from lib.report import settled
 from lib.shards import index
@@ -149,6 +150,14 @@ def test_another_program_python_or_user_looks_at_it_all(quiet_work, monkeypatch,
               "os": types.SimpleNamespace(**{**vars(os), "geteuid": lambda: 54321})}
     monkeypatch.setattr(settled, what, others[what])
     assert run(quiet_work)
+
+
+def test_the_file_of_ids_that_an_earlier_run_was_to_download_is_looked_at(work, tmp_path):
+    (tmp_path / "ids").write_text(f"{game(1)}\n")
+    asked.note(work, str(tmp_path / "ids"), None)
+    assert [run(work), run(work)] == [True, False]
+    (tmp_path / "ids").write_text(f"{game(1)}\n{game(9)}\n")
+    assert run(work)
 
 
 def test_a_game_that_has_become_due_is_asked_for_again(quiet_work, monkeypatch):

@@ -10,14 +10,17 @@ import subprocess
 import sys
 import time
 
+import made_rows
 import pytest
 from flows import ROOT, environment, make, script
 from support import downloaded, event, findings, game, log, put_shard, sha
 
 from lib.cli import units
+from lib.download import asked
 from lib.manifest import Manifest
 from lib.report import overview
 from lib.shards import pace, totals
+from lib.store import workdir
 from lib.store.claims import FIELDS
 from lib.store.clock import moment, now
 from lib.store.history import History
@@ -172,6 +175,62 @@ def test_the_file_ids_is_a_list_too_whose_games_count_once_and_advice_keeps_what
     assert f"; to ask now: make {again}WORK={work})\n".format(f"{tmp_path}/ids") in shown
     shown = make("status", f"WORK={work}", *words).stdout
     assert f"\nlisted, not downloaded : 2 (make {year}WORK={work})\n" in shown and "\nleft to download : 2, " in shown
+
+
+def test_without_a_list_the_one_that_the_last_run_was_to_download_counts(work, tmp_path):
+    def told():
+        return re.findall("^(?:left to download|list).*", full(work), re.M)
+
+    def begin(**settings):
+        assert script("update-ids", "--work", work, settings=settings).returncode < 2
+
+    (tmp_path / "ids").write_text(f"{game(7)}\n{game(8)}\n")
+    assert told() == ["left to download : 0"]
+    begin(IDS=os.path.relpath(tmp_path / "ids"))
+    listed = [f"listed, not downloaded : 2 (make run IDS={tmp_path}/ids WORK={work})"]
+    assert told()[1:] == listed and told()[0].startswith("left to download : 2, ")
+    begin()  # a run that is to download nothing new
+    begin(IDS=os.devnull)
+    assert told()[1:] == listed
+    assert f"; listed, not downloaded: 2 (make run IDS={tmp_path}/ids" in script(
+        "fetch-paipu", "--work", work, "--queued").stderr
+    event(work, 7, status="duplicate", sha256=sha(b"x"))
+    assert "left to download : 1, " in full(work)
+    os.unlink(tmp_path / "ids")
+    assert told() == ["left to download : 0"]
+    begin(YEAR="2024")  # nobody answers
+    coming = [f"list of ids : not downloaded yet (make run YEAR=2024 WORK={work})"]
+    assert told() == ["left to download : 0", *coming]
+    assert f"({coming[0].rpartition('(')[2].replace('2024', '2023')}" in script(
+        "manifest-status", "--work", work, "--full", settings={"YEAR": "2023"}).stdout
+    with open(os.path.join(work, "game_ids_2024.txt"), "w") as f:
+        f.write(f"{game(9)}\n")
+    assert told()[1:] == [f"listed, not downloaded : 1 (make run YEAR=2024 WORK={work})"]
+
+
+@pytest.mark.parametrize("kept", ["", "IDS=", "IDS=/\0", "YEAR=x", "YEAR=2024 $(x)", "\udcff", "JOBS=1", "IDS=/none"])
+def test_a_note_of_the_last_run_that_is_damaged_tells_nothing(work, kept):
+    with open(os.path.join(work, workdir.ASKED), "wb") as f:
+        f.write(os.fsencode(kept))
+    assert asked.recall(work) == ("", "") and "left to download : 0\n" in full(work)
+
+
+@pytest.mark.parametrize(("words", "named"), [
+    ([], "SHARD_LAYOUT=parquet "), (["SHARD_LAYOUT=dense"], "SHARD_LAYOUT=dense "),
+    (["SHARD_LAYOUT=parquet"], "SHARD_LAYOUT=parquet ")])
+def test_advice_goes_on_with_the_layout_of_the_last_shard_unless_make_was_told_another(work, words, named):
+    made_rows.add_shard(work, "parquet", [(gid, made_rows.of(log)) for gid, log in made_rows.games(1)])
+    event(work, 2, status="failed", stage="download", error="HTTP 404", retry_at="2099-01-01T00:00:00Z")
+    with open(os.path.join(work, "game_ids_2024.txt"), "w") as f:
+        f.write(f"{game(7)}\n")
+    shown = make("status", f"WORK={work}", *words).stdout
+    assert f"\nlisted, not downloaded : 1 (make run YEAR=2024 {named}WORK={work})\n" in shown
+    assert f"; now: make run RETRY=1 {named}WORK={work})\n" in shown
+    shown = make("status", f"WORK={work}", "YEAR=2023", *words).stdout
+    assert f"\nlist of ids : not downloaded yet (make run YEAR=2023 {named}WORK={work})\n" in shown
+    if not words:
+        told = script("fetch-paipu", "--work", work, "--queued").stderr
+        assert f"not downloaded: 1 (make run YEAR=2024 {named}WORK={work})\n" in told
 
 
 def test_nothing_to_download_says_of_which_years_games_are_left(work):

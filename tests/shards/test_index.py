@@ -33,6 +33,19 @@ def test_an_empty_cache_has_an_index_without_shards(work):
     assert (built["total_rows"], built["shards"], built["row_ranges"], problems) == (0, [], {}, [])
 
 
+def test_an_index_that_is_new_and_empty_is_no_news_but_one_that_lost_its_rows_is(work):
+    def quiet():
+        done = script("rebuild-index", "--work", work, "--quiet")
+        assert (done.returncode, done.stdout) == (0, "") and os.path.exists(workdir.path(work, "cache", "index.json"))
+        return done.stderr
+
+    assert quiet() == ""
+    put_shard(work, {0: 2})
+    assert quiet() == "rebuild-index: 2 rows in 1 shard\n"
+    event(work, 0, status="duplicate")
+    assert quiet() == "rebuild-index: 0 rows in 0 shards\n"
+
+
 def test_the_schema_is_the_one_that_readers_were_promised(work):
     assert build(work)[0]["schema"] == {
         "schema_version": 3, "max_seq_len": 360, "token_features": 5, "scalar_dim": 4, "action_dim": 54,

@@ -197,6 +197,32 @@ def test_a_row_of_games_that_are_not_there_holds_up_the_rest_for_two_runs_only(t
         assert [r["status"] for r in records(tmp_path / "w").values()] == ["failed"] * 3 + ["downloaded"] * 2
 
 
+@pytest.mark.parametrize("is_file", [False, True])
+def test_failed_games_that_are_asked_for_again_come_after_the_new_ones_and_in_the_order_of_their_last_try(
+        tmp_path, is_file):
+    work, games = tmp_path / "w", [f"{A[:-2]}{n:02d}" for n in range(10, 18)]
+    work.mkdir()
+    put_off = {"status": "failed", "stage": "download", "error": "HTTP 404", "retry_at": "2099-01-01T00:00:00Z"}
+    Manifest(work).append([{"ts": f"2024-01-0{1 + n % 4}T00:00:00Z", "gid": game, **put_off}
+                           for n, game in enumerate(games)])
+    (tmp_path / "ids").write_text("\n".join([*games, C]))
+
+    def answer(handler):
+        there = handler.path.endswith(C)
+        reply(handler, b"<mjloggm><GO/>%s</mjloggm>" % handler.path.encode() if there else b"", 200 if there else 404)
+
+    with server(answer) as (url, asked), open(tmp_path / "ids") as f:
+        for _ in range(3):
+            done = script("fetch-paipu", "--work", work, "--queued", "--retry",
+                          settings={"TENHOU_URL": url, "DELAY": "0", "MAX_REFUSALS": "3"},
+                          **({"stdin": f} if is_file else {"input": (tmp_path / "ids").read_text()}))
+            assert done.returncode == 1 and "3 requests in a row failed" in done.stderr
+            f.seek(0)
+        asked = [path[-len(A):] for path in asked]
+    oldest_first = [games[n] for n in (0, 4, 1, 5, 2, 6, 3, 7)]
+    assert asked == [C, *oldest_first, oldest_first[0]]
+
+
 @pytest.mark.parametrize(("status", "failed"), [(404, 6), (403, 6), (429, 0), (503, 0)])
 def test_a_server_that_refuses_all_in_every_run_has_no_more_games_put_off_than_one_row_in_two_runs(
         tmp_path, status, failed):

@@ -40,6 +40,8 @@ def test_logs_in_a_right_cache_out_and_a_second_run_does_nothing(work, logs):
 
 
 def test_a_run_that_finds_no_games_says_what_to_do_next(tmp_path, work):
+    first = make("-s", "run", f"WORK={tmp_path / 'quiet'}")
+    assert (first.returncode, first.stderr) == (0, "") and (tmp_path / "quiet" / "cache" / "index.json").exists()
     told = f"no games yet; to take in your own logs: make import FROM=~/logs WORK={tmp_path / 'new'}\n"
     assert told in make("run", f"WORK={tmp_path / 'new'}").stderr
     (tmp_path / "ids").touch()
@@ -174,6 +176,14 @@ def test_a_junk_line_in_the_file_of_ids_is_counted_and_named_and_stops_nothing(w
     assert "fetch-paipu: skipped 1 line without a game id\n" in done.stderr and set(cache(work)) == set(logs)
 
 
+def test_a_year_beside_a_file_of_ids_is_told_not_to_count(work, tmp_path, logs):
+    (tmp_path / "ids").write_text("".join(f"{game}\n" for game in logs))
+    words = "run", f"WORK={work}", f"IDS={tmp_path / 'ids'}", "YEAR=2024"
+    told = "settings: IDS and YEAR are both set: this run downloads the list in IDS, not 2024\n"
+    assert make(*words).stderr.count(told) == 1
+    assert "IDS and YEAR" not in make("-s", *words).stderr + make("status", *words[1:]).stderr
+
+
 def test_a_file_whose_name_is_no_game_id_is_reported_and_never_touched(work):
     odd = work / "xml" / "notes.txt"
     odd.write_text("mine")
@@ -244,6 +254,7 @@ def test_a_path_that_make_or_the_shell_would_take_for_something_else_is_refused_
 
 @pytest.mark.parametrize(("word", "told"), [
     ("WORK=", "WORK='': must be a path"), ("IDS=/no/such/file", "IDS=/no/such/file: no such file"),
+    ("IDS=lib", "IDS=lib: must be a file with ids or links, not a folder"),
     ("YEAR=2024 2025", "YEAR=2024 2025: must be a year like 2024"), ("YEAR=2098", "YEAR=2098 has not begun yet\n"),
     ("LAYOUT=dense", "LAYOUT goes with make convert"),
     ("convert", "make convert needs LAYOUT=parquet or LAYOUT=dense\n"),
