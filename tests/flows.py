@@ -21,8 +21,8 @@ from lib.store import locks
 ROOT = Path(__file__).resolve().parent.parent
 # an address where no server listens; tests that run at the same time have one each, since one process at a time may ask
 NOBODY = f"http://127.0.0.1:{9 + int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:])}"
-_KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "MAKEFLAGS", "MFLAGS", "MAKELEVEL",
-          *map(origins.key, origins.SWITCHES)}
+_KNOBS = {"PYTHONUNBUFFERED", "WORK", "YEAR", "DELAY", "TENHOU_URL", "RUN_PID", "CALLED_IN", "MAKEFLAGS", "MFLAGS",
+          "MAKELEVEL", *map(origins.key, origins.SWITCHES)}
 
 
 def environment(**settings):

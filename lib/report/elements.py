@@ -54,10 +54,10 @@ def document(title, body):
         + "\n</body></html>\n")
 
 
-def text(thing):
-    """Anything as text that can stand in a page, wherever it came from."""
+def text(thing, most=_TEXT):
+    """Anything as text of at most so many characters that can stand in a page, wherever it came from."""
     plain = overview.plain(str(thing))
-    return escape(plain if len(plain) <= _TEXT else plain[:_TEXT] + "…")
+    return escape(plain if len(plain) <= most else plain[:most] + "…")
 
 
 def utc(time):

@@ -15,6 +15,7 @@ from . import elements as el
 from . import overview, plots, reasons
 from .played_games import by_month_and_type, steps
 
+_NOTE = 1000  # characters: a command to paste has to be whole, however long its paths are
 _TYPES = 7  # table types that have a colour of their own
 _BIN = 5  # tokens
 _IDS = 10  # games that are named of those that failed for one reason
@@ -52,7 +53,7 @@ def _key_figures(found):
                ("last event", day, time, at_work)]  # eight: full rows of two, four and eight
     cards = []
     for name, value, *notes in figures:
-        more = "".join(f"<small>{el.text(note)}</small>" for note in notes if note)
+        more = "".join(f"<small>{el.text(note, _NOTE)}</small>" for note in notes if note)
         cards.append(f"<div><dt>{name}</dt><dd>{el.text(value)}{more}</dd></div>")
     return f"<dl>{''.join(cards)}</dl>"
 

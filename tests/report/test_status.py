@@ -225,7 +225,7 @@ def test_advice_goes_on_with_the_layout_of_the_last_shard_unless_make_was_told_a
         f.write(f"{game(7)}\n")
     shown = make("status", f"WORK={work}", *words).stdout
     assert f"\nlisted, not downloaded : 1 (make run YEAR=2024 {named}WORK={work})\n" in shown
-    assert f"; now: make run RETRY=1 {named}WORK={work})\n" in shown
+    assert f"; to ask now: make run RETRY=1 {named}WORK={work})\n" in shown
     shown = make("status", f"WORK={work}", "YEAR=2023", *words).stdout
     assert f"\nlist of ids : not downloaded yet (make run YEAR=2023 {named}WORK={work})\n" in shown
     if not words:

@@ -158,7 +158,7 @@ def test_another_file_under_the_same_name_is_not_taken_for_the_one_before(tmp_pa
     new = write(tmp_path, b)
     make.assert_equal(folded.unfold(parquet.read(tmp_path, new, np.arange(new["n_rows"]))), b)
     parquet.forget()
-    with pytest.raises(ValueError, match="has another length"):
+    with pytest.raises(ValueError, match="does not have the length"):
         parquet.read(tmp_path, old, np.arange(3))
 
 

@@ -15,6 +15,7 @@ def test_one_is_not_many():
 @pytest.mark.parametrize("work", ["data/demo", "/big/tenhou", "../beside"])
 def test_a_command_names_the_work_directory_wherever_it_is_made_up(work, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("CALLED_IN", raising=False)
     here = wording.make(work, "check REPAIR=1")
     assert here.startswith("make check REPAIR=1 WORK=")
     monkeypatch.chdir(tmp_path)  # a script may be called anywhere, but make runs in the tree
