@@ -36,6 +36,7 @@ def command(script, options, work):
     the machine has no work directory or no Python of this tree, the command fails: another machine may do better.
     """
     settings = [f"{origins.key(name)}={cli_settings.get(name)}" for name in _KNOBS]
+    settings.append(f"{wording.CALLED_IN}={wording.called_in()}")
     run = shlex.join(["env", *settings, os.path.join(cli_settings.ROOT, "bin", script), "--work", work, *options])
     python = os.path.join(cli_settings.ROOT, ".venv", "bin", "python")  # a link: its target may be missing there
     needed = shlex.join([workdir.path(work, workdir.MANIFEST), *[python] * os.path.exists(python)])

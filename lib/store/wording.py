@@ -6,6 +6,7 @@ import shlex
 
 from . import config
 
+CALLED_IN = "CALLED_IN"
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 
@@ -32,11 +33,15 @@ def script(work, words):
     return f"{there}bin/{words}" + ("" if is_default(work) else f" --work {_path(work)}")
 
 
+def called_in():
+    """Where the user is. make tells it in CALLED_IN, because -C takes its scripts into the tree; so does distribute."""
+    return os.environ.get(CALLED_IN) or os.getcwd()
+
+
 def _is_here():
-    """True if the user is in this tree, or has it only as a package, without a Makefile. make tells where it was called
-    in CALLED_IN, because -C takes its scripts into the tree."""
+    """True if the user is in this tree, or has it only as a package, without a Makefile."""
     try:
-        return _default() is None or os.path.samefile(os.environ.get("CALLED_IN") or os.getcwd(), _ROOT)
+        return _default() is None or os.path.samefile(called_in(), _ROOT)
     except OSError:
         return False
 

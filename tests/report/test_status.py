@@ -12,7 +12,7 @@ import time
 
 import made_rows
 import pytest
-from flows import ROOT, environment, make, script
+from flows import ROOT, environment, make, script, stand_in
 from support import downloaded, event, findings, game, log, put_shard, sha
 
 from lib.cli import units
@@ -198,7 +198,8 @@ def test_without_a_list_the_one_that_the_last_run_was_to_download_counts(work, t
     assert "left to download : 1, " in full(work)
     os.unlink(tmp_path / "ids")
     assert told() == ["left to download : 0"]
-    begin(YEAR="2024")  # nobody answers
+    with stand_in(tmp_path, "--games", 1, "--year", 2023) as (url, _):
+        begin(YEAR="2024", TENHOU_URL=url, DELAY="0")  # there is none
     coming = [f"list of ids : not downloaded yet (make run YEAR=2024 WORK={work})"]
     assert told() == ["left to download : 0", *coming]
     assert f"({coming[0].rpartition('(')[2].replace('2024', '2023')}" in script(

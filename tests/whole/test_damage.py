@@ -65,7 +65,7 @@ DAMAGES = {  # what is damaged: (how, what check says of it, the commands that m
     "meta.json gone": (lambda w: (shard(w, 1) / "meta.json").unlink(), "mismatch\tshard_00001\tmeta.json is gone",
                        [RUN, COMPACT]),
     "meta.json torn": (lambda w: cut(shard(w, 1) / "meta.json"),
-                       "mismatch\tshard_00001\tmeta.json is not that of a shard", [RUN, COMPACT]),
+                       "mismatch\tshard_00001\tmeta.json is not valid JSON", [RUN, COMPACT]),
     "parquet file cut": (lambda w: cut(shard(w, 3) / "rows.parquet"), "mismatch\tshard_00003\trows.parquet",
                          [RUN, COMPACT]),
     "bit of a parquet file": (lambda w: flip(shard(w, 3) / "rows.parquet", 100), "mismatch\tshard_00003\trows.parquet",
@@ -79,7 +79,7 @@ DAMAGES = {  # what is damaged: (how, what check says of it, the commands that m
     "index of other shards": (lambda w: (w / "cache" / "index.json").write_text(
         (w / "cache" / "index.json").read_text().replace("shard_00003", "shard_00017")), "which is gone", [INDEX]),
     "log damaged": (lambda w: flip(w / "xml" / f"{faulty.game(1)}.txt"), f"corrupt\t{faulty.game(1)}",
-                    ["make check REPAIR=1"]),
+                    ["make check REPAIR=1 DEEP=1"]),
     "garbage in the manifest": (lambda w: overwrite_a_line(w, b"\xff\0{]" * 9, 1), "skipped 1 line without", [RECOVER]),
     "an encoded event lost": (lambda w: overwrite_a_line(w, b"", -2), "mismatch\tshard_00003\tmeta.json says",
                               ["make run"]),
