@@ -8,7 +8,7 @@ import shutil
 
 import faulty
 import pytest
-from flows import NOBODY, make, script
+from flows import NOBODY, make, script, stand_in
 from support import game, log, put, sha
 
 from lib.logs import adopt as logs_adopt
@@ -60,20 +60,22 @@ def test_a_rotten_log_of_an_encoded_game_goes_to_the_trash_and_its_rows_stay(wor
     assert make("check", f"WORK={work}").returncode == 0
 
 
-def test_rows_that_are_damaged_as_well_as_their_log_do_not_stay_if_the_user_does_what_the_check_says(work):
+def test_rows_that_are_damaged_as_well_as_their_log_do_not_stay_if_the_user_does_what_the_check_says(tmp_path, work):
     before, claim = rows_of_index(work), Manifest(work).latest[G]
     rot(work)
     labels = work / "cache" / claim["shard"] / "labels.npy"
     data = bytearray(labels.read_bytes())
     data[-1] ^= 1
     labels.write_bytes(data)
-    for _ in range(4):
-        done = make("check", f"WORK={work}", "DEEP=1", f"TENHOU_URL={NOBODY}")
-        advice = re.findall(r": make (.*)$", done.stdout, re.M)
-        if done.returncode == 0:
-            break
-        for words in advice:
-            make(*words.split(), f"TENHOU_URL={NOBODY}")
+    with stand_in(tmp_path, "--games", 1) as (url, _):  # which has none of these logs
+        server = f"TENHOU_URL={url}", "DELAY=0"
+        for _ in range(4):
+            done = make("check", f"WORK={work}", "DEEP=1", *server)
+            advice = re.findall(r": make (.*)$", done.stdout, re.M)
+            if done.returncode == 0:
+                break
+            for words in advice:
+                make(*words.split(), *server)
     assert done.returncode == 0 and Manifest(work).latest[G]["status"] in ("corrupt", "failed"), done.stdout
     assert rows_of_index(work) == before - claim["n_samples"]
 
