@@ -329,6 +329,7 @@ def test_of_two_fetchers_of_a_machine_one_is_busy(tmp_path):
         assert max(r["in_flight"] for r in log()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("listed", [False, True])
 def test_a_run_that_finds_another_work_directory_downloading_says_so_once_and_cron_is_silent_until_its_turn_comes(
         tmp_path, listed):
@@ -354,6 +355,7 @@ def test_a_run_that_finds_another_work_directory_downloading_says_so_once_and_cr
     assert len(cache(work)) == 2
 
 
+@pytest.mark.slow
 def test_a_lock_file_that_is_removed_does_not_let_a_second_session_ask_and_its_times_are_there_again(tmp_path):
     with stand_in(tmp_path, "--games", 8) as (url, log):
         settings = {"TENHOU_URL": url, "DELAY": "0.5"}
@@ -509,6 +511,7 @@ def test_encoding_does_not_wait_for_the_end_of_the_ids(tmp_path):
     encode.communicate()
 
 
+@pytest.mark.slow
 def test_the_lists_of_a_running_year_are_looked_at_once_in_twenty_minutes(tmp_path):
     work = tmp_path / "w"
     with stand_in(tmp_path, "--games", 6, "--running") as (url, log):
