@@ -29,8 +29,11 @@ def make(work, words):
 
 def script(work, words):
     """The same for a script of bin/."""
-    there = "" if _is_here() else shlex.quote(_ROOT) + "/"
-    return f"{there}bin/{words}" + ("" if is_default(work) else f" --work {_path(work)}")
+    if _is_here():
+        return f"bin/{words}" + ("" if is_default(work) else f" --work {_path(work)}")
+    # unlike make, a script takes paths from where the user is
+    return f"{shlex.quote(_ROOT)}/bin/{words}" + (
+        "" if is_default(work) else f" --work {shlex.quote(os.path.abspath(work))}")
 
 
 def called_in():

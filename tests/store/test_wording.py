@@ -22,6 +22,7 @@ def test_a_command_names_the_work_directory_wherever_it_is_made_up(work, monkeyp
     away = wording.make((ROOT / work).resolve(), "check REPAIR=1")
     assert away == here.replace("make ", f"make -C {ROOT} ")
     assert wording.script("/w", "verify-xml") == f"{ROOT}/bin/verify-xml --work /w"
+    assert wording.script(ROOT / "data" / "demo", "x") == f"{ROOT}/bin/x --work {ROOT}/data/demo"
     monkeypatch.setenv("CALLED_IN", str(ROOT))
     assert wording.make((ROOT / work).resolve(), "check REPAIR=1") == here
     assert (ROOT / here.partition("WORK=")[2]).resolve() == (ROOT / work).resolve()
